@@ -25,9 +25,9 @@ from cectrain.config import DataConfig, PolicyConfig, SftConfig
 from cectrain.corrector.policy import Policy
 from cectrain.data.shards import open_shards
 from cectrain.data.training_pairs import select_pairs
-from cectrain.model.policy import load_policy, with_adapter
+from cectrain.model.policy import add_adapter, load_policy
 from cectrain.run.loss import IGNORED, collate, loss_function, product_dtype
-from cectrain.run.supervised import Batch, supervised_batch
+from cectrain.run.supervised import Batch, read_batch
 
 SIZE = 2048  # of the product whose speed is measured
 
@@ -45,11 +45,11 @@ def main() -> None:
     torch.set_num_threads(1)
     print(machine(), flush=True)
     named = PolicyConfig(name=options.model, prompt=options.prompt, lora_rank=options.rank)
-    policy = with_adapter(load_policy(named, "cpu"), named)
+    policy = add_adapter(load_policy(named, "cpu"), named)
     policy.model.train()
     pairs = select_pairs(open_shards(options.data), DataConfig(clean_share=0.5), 56, 42)
     batches = [
-        collate(policy, supervised_batch(pairs, step, options.batch))
+        collate(policy, read_batch(pairs, step, options.batch))
         for step in range(options.rounds + 1)
     ]
     passes = {

@@ -10,7 +10,7 @@ from html import escape
 from pathlib import Path
 
 from cecbench.metrics.rows import Row
-from cecbench.results import Run, RunScore, headline_of
+from cecbench.results import Run, RunScore, read_headline
 from cecbench.sums import CATEGORIES
 from cecbench.systems.base import STATUSES
 from cecdata.common import html
@@ -50,7 +50,7 @@ def _make_scores(runs: Sequence[Run]) -> str:
     benchmarks = list(dict.fromkeys(run.benchmark for run in runs))
     rows = [
         [system, *(_score_cell(cells.get(benchmark)) for benchmark in benchmarks)]
-        for system, cells in scores_by_system(runs).items()
+        for system, cells in group_scores_by_system(runs).items()
     ]
     return f"<section><h2>Scores</h2>{table(['system', *benchmarks], rows)}</section>"
 
@@ -136,7 +136,7 @@ def _list_misjudged(runs: Sequence[Run]) -> str:
         wrong = [(row, said) for row in run.rows if (said := judge_row(row))] if run.active else []
         rows = []
         for row, said in wrong[:MOST_SENTENCES]:
-            kind = errortypes.sentence_type(row.source, row.target)
+            kind = errortypes.name_sentence_type(row.source, row.target)
             rows.append([row.id, said, kind, row.source, row.prediction, row.target])
         if rows:
             title = f"{name}, {run.benchmark}: {len(rows)} of {len(wrong)}"
@@ -158,11 +158,11 @@ class Cell:
     high: float | None = None
 
 
-def scores_by_system(runs: Sequence[Run]) -> dict[str, dict[str, Cell]]:
+def group_scores_by_system(runs: Sequence[Run]) -> dict[str, dict[str, Cell]]:
     """Return the headlines of each system by benchmark."""
     scores: dict[str, dict[str, Cell]] = {}
     for run, name in name_runs(runs):
-        scores.setdefault(name, {})[run.benchmark] = headline_cell(run.values)
+        scores.setdefault(name, {})[run.benchmark] = write_headline_cell(run.values)
     return scores
 
 
@@ -189,9 +189,9 @@ def name_of(run: Run) -> str:
     return run.system if scoring == ("cscd", "revert") else f"{run.system} ({', '.join(scoring)})"
 
 
-def headline_cell(values: RunScore) -> Cell:
+def write_headline_cell(values: RunScore) -> Cell:
     """Return the headline in percent, whatever the scorer's own unit, with its interval."""
-    printed, interval = headline_of(values), values.get("interval")
+    printed, interval = read_headline(values), values.get("interval")
     if not interval:
         return Cell(printed)
     exact = 100 * interval["value"]

@@ -25,7 +25,7 @@ PREDICTIONS = "predictions.jsonl"
 RunScore = dict[str, Any]
 
 
-def headline_of(values: RunScore) -> float | None:
+def read_headline(values: RunScore) -> float | None:
     """Return the headline number; None where the published script prints none.
 
     ChERRANT and Paddle print their numbers as text, which is converted.

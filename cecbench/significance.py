@@ -44,7 +44,7 @@ class Comparison:
         return self.first - self.second
 
 
-def paired_randomisation(
+def compare_by_randomisation(
     first: IntArray, second: IntArray, statistic: resampling.Statistic, *, draws: int = 10_000
 ) -> Comparison:
     """Compare two systems by approximate randomisation.
@@ -97,7 +97,7 @@ def compare_scores(first: Score, second: Score) -> Comparison:
             "with an --unequal-length that leaves no row out, such as revert"
         )
     statistic = resampling.make_f_statistic(*first.scorer.headline_columns, first.scorer.beta)
-    return paired_randomisation(first.counts, second.counts, statistic)
+    return compare_by_randomisation(first.counts, second.counts, statistic)
 
 
 def correct_by_holm(p_values: Mapping[Key, float]) -> dict[Key, float]:

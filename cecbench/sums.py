@@ -78,11 +78,11 @@ class RunSums:
             "unanswered": sum(statuses.get(status, 0) for status in UNANSWERED),
             "unanswered_means": "scored as unchanged; in a predictions file, as an empty answer",
             "retried": dict(getattr(system, "troubles", {})),  # requests of this process
-            "usage": self._usage(),
+            "usage": self._sum_usage(),
             "breakdown": self._breakdown.as_dict(),
         }
 
-    def _usage(self) -> dict[str, object]:
+    def _sum_usage(self) -> dict[str, object]:
         """Return tokens and seconds; speeds are over the sum of the rows' seconds."""
         sums, seconds = self._sums, self._seconds
         usage: dict[str, object] = {
@@ -113,7 +113,7 @@ class Breakdown:
         """Add scored rows with their counts, shape (rows, fields)."""
         triples = counts[:, list(self._scorer.headline_columns)].tolist()
         for row, triple in zip(rows, triples, strict=True):
-            category = errortypes.sentence_type(row.source, row.target)
+            category = errortypes.name_sentence_type(row.source, row.target)
             if category == "clean":
                 self._clean += 1
                 self._changed += row.prediction != row.source

@@ -99,7 +99,7 @@ def count_errors(pairs: Iterator[tuple[str, str]]) -> Errors:
             if _is_one_han(edit):
                 substitutions[edit.target, edit.source] += 1
             else:
-                others[_kind_of_other(edit, target)] += 1
+                others[name_other_kind(edit, target)] += 1
     return Errors(count, wrong, neighbouring, substitutions, +others, words)
 
 
@@ -133,7 +133,7 @@ def _is_one_han(edit: Corruption) -> bool:
     return single and is_han(ord(edit.target)) and is_han(ord(edit.source))
 
 
-def _kind_of_other(edit: Corruption, target: str) -> str:
+def name_other_kind(edit: Corruption, target: str) -> str:
     """Return the kind of an edit that does not replace one Han character by another."""
     from cecdata.hanzi.components import splits
 
@@ -174,7 +174,7 @@ class Choices:
         """Return the mean number of candidates of a character of running text."""
         count = len(standard_characters())
         per_character = np.bincount(self.key // count, minlength=count)
-        return float(np.average(per_character, weights=_character_frequencies()))
+        return float(np.average(per_character, weights=_read_frequencies()))
 
 
 def bits_per_error(chance: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -182,7 +182,7 @@ def bits_per_error(chance: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(-np.log2((1 - TAIL) * chance + TAIL / ALPHABET))
 
 
-def substituters(
+def choose_substituting(
     prior: Mapping[str, float],
     weights: Weights | None = None,
     known: Mapping[str, Operator] = OPERATORS,
@@ -201,7 +201,7 @@ def substituters(
     return operators
 
 
-def choices_of_recipe(
+def gather_choices(
     prior: Mapping[str, float],
     weights: Weights | None = None,
     known: Mapping[str, Operator] = OPERATORS,
@@ -212,10 +212,10 @@ def choices_of_recipe(
     running text is proportional to its prior divided by the share of the text that it can edit.
     """
     count, parts = len(standard_characters()), []
-    for operator in substituters(prior, weights, known):
+    for operator in choose_substituting(prior, weights, known):
         table = table_of(operator)
         rows = np.repeat(np.arange(count, dtype=np.int64), np.diff(table.bounds))
-        weight = table.weight * prior[operator.name] / editable_share(table)
+        weight = table.weight * prior[operator.name] / measure_editable_share(table)
         parts.append((rows * count + table.replacement, weight))
     keys, weights_of_keys = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.lexsort((-weights_of_keys, keys))
@@ -248,9 +248,9 @@ def score_recipe(choices: Choices, errors: Errors) -> Score:
     )
 
 
-def editable_share(table: ConfusionSet) -> float:
+def measure_editable_share(table: ConfusionSet) -> float:
     """Return the share of running text that an operator with this set can replace."""
-    return max(float(np.average(np.diff(table.bounds) > 0, weights=_character_frequencies())), 1e-9)
+    return max(float(np.average(np.diff(table.bounds) > 0, weights=_read_frequencies())), 1e-9)
 
 
 def table_of(operator: Operator) -> ConfusionSet:
@@ -259,6 +259,6 @@ def table_of(operator: Operator) -> ConfusionSet:
     return operator.confusions.build()
 
 
-def _character_frequencies() -> NDArray[np.float64]:
+def _read_frequencies() -> NDArray[np.float64]:
     """Return the frequency of each standard character, [C]."""
     return np.array([frequency(sign) for sign in standard_characters()])

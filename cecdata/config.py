@@ -189,7 +189,7 @@ def load(recipe: str = "paper", **flags: object) -> Config:
     return config
 
 
-def config_of_manifest(configuration: Mapping[str, Json]) -> Config:
+def decode_config(configuration: Mapping[str, Json]) -> Config:
     """Return the settings that a manifest holds; the reverse of `Config.as_dict`.
 
     Raises VerificationError for settings of another version, and for an operator of a module that

@@ -72,7 +72,7 @@ def fit(errors: audit.Errors, config: Config) -> Fitted:
     # four significant digits: a sample supports no more
     prior = {name: float(f"{share.get(name, 0.0):.4g}") for name in config.prior}
     before, after = (
-        audit.score_recipe(audit.choices_of_recipe(shares, config.weights), errors)
+        audit.score_recipe(audit.gather_choices(shares, config.weights), errors)
         for shares in (config.prior, prior)
     )
     return Fitted(replace(config, prior=prior), before, after, counted, unanswered)
@@ -87,11 +87,12 @@ def _find_chances(
     each is this error, [E, O]; and the number of occurrences of each error, [E].
     """
     operators = {
-        operator.name: operator for operator in audit.substituters(config.prior, config.weights)
+        operator.name: operator
+        for operator in audit.choose_substituting(config.prior, config.weights)
     }
     columns = {}
     for name, operator in operators.items():
-        editable = audit.editable_share(audit.table_of(operator))
+        editable = audit.measure_editable_share(audit.table_of(operator))
         weights = {
             right: {item.replacement: item.weight for item in operator.confusions(right)}
             for right, _ in errors.substitutions
@@ -136,20 +137,20 @@ def _count_others(
     return counts, unanswered
 
 
-def recipe_text(config: Config, notes: Sequence[str] = ()) -> str:
+def write_recipe(config: Config, notes: Sequence[str] = ()) -> str:
     """Return the settings that differ from the recipe `paper` as TOML, with notes as comments."""
     usual = load().as_dict()
     lines = [f"# {note}" for note in notes]
     for name, value in config.as_dict().items():
         if value is not None and (isinstance(value, Mapping) or value != usual[name]):
-            lines += _toml_lines(name, value)
+            lines += _write_toml_lines(name, value)
     return "\n".join(lines) + "\n"
 
 
-def _toml_lines(name: str, value: Json) -> Iterator[str]:
+def _write_toml_lines(name: str, value: Json) -> Iterator[str]:
     """Yield the lines of a setting; a scalar or list is its JSON apart from one escape."""
     if isinstance(value, Mapping):
         for key, part in value.items():
-            yield from _toml_lines(f"{name}.{key}", part)
+            yield from _write_toml_lines(f"{name}.{key}", part)
     else:
         yield f"{name} = " + json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")

@@ -125,14 +125,14 @@ def _name_corpus(
         listed = [paths] if isinstance(paths, (str, os.PathLike)) else paths
         yield [os.fspath(path) for path in _check_list("paths", listed, (str, os.PathLike))]
         return
-    lazy = _texts_to_frame(texts) if texts is not None else _to_lazy_frame(frame)
+    lazy = _make_frame(texts) if texts is not None else _to_lazy_frame(frame)
     with TemporaryDirectory(prefix="cecdata-") as folder:
         path = Path(folder) / "frame.parquet"
         _select_columns(lazy, column).sink_parquet(path)
         yield [str(path)]
 
 
-def _texts_to_frame(texts: Iterable[str | None]) -> pl.LazyFrame:
+def _make_frame(texts: Iterable[str | None]) -> pl.LazyFrame:
     listed = _check_list("texts", texts, (str, type(None)))
     try:
         return pl.LazyFrame({"text": pl.Series(listed, dtype=pl.String)})

@@ -15,7 +15,7 @@ from cecdata.common.durable import write_beside
 from cecdata.common.errors import VerificationError
 from cecdata.common.html import Html, percent, table
 from cecdata.corpus.reading import report_unread
-from cecdata.shards.card import RATE, rows_of_rates
+from cecdata.shards.card import RATE, list_rate_rows
 from cecdata.shards.manifest import Counts, Manifest
 from cecdata.shards.reader import Dataset, open_dataset
 from cecdata.shards.schema import PAIR, REJECTED_PAIR, REJECTED_ROW
@@ -67,7 +67,7 @@ def make_page(name: str, manifest: Manifest, sample: Sample) -> str:
         _make_rejects(manifest, sample),
         "<h2>Error rates</h2><p>Distance over length of the target, on average. A short "
         "sentence with one edit may already exceed a low rate, so the reachable rate can be higher "
-        "than the wanted one.</p>" + table(RATE, rows_of_rates(manifest)),
+        "than the wanted one.</p>" + table(RATE, list_rate_rows(manifest)),
         _make_confusions(len(replaced)),
     )
     rows_each = SHOWN // max(1, sample.kept["operator"].n_unique())

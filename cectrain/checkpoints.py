@@ -129,7 +129,7 @@ def _find_numbered(parent: Path) -> Iterator[tuple[int, Path]]:
             yield int(name[1]), path
 
 
-def optimizer_tensors(optimizer: torch.optim.Optimizer, prefix: str) -> dict[str, torch.Tensor]:
+def name_states(optimizer: torch.optim.Optimizer, prefix: str) -> dict[str, torch.Tensor]:
     """Return the state by name, PREFIX.PARAMETER.NAME, on the CPU; learning rates are not in it."""
     return {
         f"{prefix}.{parameter}.{name}": value.detach().cpu().contiguous()
@@ -141,7 +141,7 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer, prefix: str) -> dict[str
 def load_optimizer(
     optimizer: torch.optim.Optimizer, prefix: str, tensors: Mapping[str, torch.Tensor]
 ) -> None:
-    """Set the state from tensors of that prefix; the reverse of `optimizer_tensors`."""
+    """Set the state from tensors of that prefix; the reverse of `name_states`."""
     state: dict[int, dict[str, torch.Tensor]] = {}
     for key, value in tensors.items():
         head, _, rest = key.partition(".")

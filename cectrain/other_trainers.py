@@ -69,7 +69,7 @@ def compute_score(
     terms = {"pair": pair_weight, "useful": useful_weight}
     names = [name for name, weight in terms.items() if weight]
     values = score_group(
-        _source_of(extra_info or {}),
+        _find_source(extra_info or {}),
         ground_truth,
         [solution_str],
         names,
@@ -81,7 +81,7 @@ def compute_score(
     return {"score": sum(weights[name] * value for name, value in parts.items()), **parts}
 
 
-def _source_of(info: Mapping[str, object]) -> str:
+def _find_source(info: Mapping[str, object]) -> str:
     """Return the source in verl's `extra_info`; raise InputError without one."""
     source = info.get("source")
     if not isinstance(source, str):
@@ -104,7 +104,7 @@ def _reward_for_trl(name: str) -> Callable[..., list[float]]:
             texts, models, infos = zip(*group, strict=True)
             target, answers = models[0]["ground_truth"], [text_of(text) for text in texts]
             names = [name] if name in _TERMS else []
-            rewards += score_group(_source_of(infos[0]), target, answers, names)[name]
+            rewards += score_group(_find_source(infos[0]), target, answers, names)[name]
         return rewards
 
     reward.__name__ = f"reward_{name}"  # in TRL's log

@@ -10,7 +10,7 @@ from pathlib import Path
 from cecdata.common.codec import Json
 from cecdata.common.durable import Workspace
 from cecdata.common.durable.files import naming_errors
-from cecdata.embed import folders_of
+from cecdata.embed import find_encoder_folders
 from cecdata.models.hub import prepare_hub
 from cectrain import distributed
 from cectrain.config import Config
@@ -62,7 +62,7 @@ def train(
         load_policy(config.policy, "cpu")
     identity = results.run_identity(config, dataset, encoder)
     # 3. Open the folder on rank 0. `naming_errors` also covers what other libraries write there.
-    reads = (str(dataset.path), config.policy.name, *folders_of(config.encoder))
+    reads = (str(dataset.path), config.policy.name, *find_encoder_folders(config.encoder))
     workspace = Workspace(out, identity, overwrite=overwrite, reads=reads)
     with naming_errors(out), workspace if rank0 else nullcontext() as work:
         summary = None if work is None else results.read_summary(out)

@@ -12,7 +12,7 @@ import click
 
 from cecdata.common import command_group
 from cecdata.config import load as load_data_recipe
-from cectrain.commands.train import DATA, recipe_options
+from cectrain.commands.train import DATA, add_recipe_options
 from cectrain.config import load
 from experiments.pretraining.config import RECIPE, RECIPES
 from experiments.pretraining.config import load as load_pretraining
@@ -73,7 +73,7 @@ def experiment_options(function: Command) -> Command:
             "policy",
             help="Policy that all runs start from: builtin, a folder or a hub name.",
         ),
-        recipe_options,
+        add_recipe_options,
         _OUT,
         DATA,
     ):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from cecbench.page import name_runs, scores_by_system
+from cecbench.page import group_scores_by_system, name_runs
 from cecbench.results import SCORE, Run, find_runs
 from cecdata.common import html
 from cecdata.common.codec import parse
@@ -149,7 +149,7 @@ def _whiskers(points: Sequence[Point]) -> list[list[float]] | None:
 
 def scores(runs: Sequence[Run]) -> Figure:
     """Return headlines with intervals of systems that change text; published ones are lines."""
-    found = scores_by_system(runs)
+    found = group_scores_by_system(runs)
     names = [name for run, name in name_runs(runs) if run.active]
     names = list(dict.fromkeys(names))
     labels = list(dict.fromkeys(benchmark for name in names for benchmark in found[name]))

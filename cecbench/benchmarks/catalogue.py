@@ -24,7 +24,7 @@ from cecdata.common.errors import (
     did_you_mean,
     without_userinfo,
 )
-from cecdata.common.machine import user_folder
+from cecdata.common.machine import find_user_folder
 from cecdata.common.settings import read_recipe
 
 ENVIRONMENT = "CECBENCH_DATA"
@@ -114,10 +114,10 @@ def sample_rows(rows: Sequence[Example], count: int) -> tuple[Example, ...]:
 
 def cache_folder() -> Path:
     """Return the last folder searched: `cecbench` in $XDG_CACHE_HOME or ~/.cache."""
-    return user_folder("XDG_CACHE_HOME") / "cecbench"
+    return find_user_folder("XDG_CACHE_HOME") / "cecbench"
 
 
-def data_folders(data: Path | None) -> tuple[Path, ...]:
+def list_data_folders(data: Path | None) -> tuple[Path, ...]:
     """Return the folders that are searched, in order."""
     named = os.environ.get(ENVIRONMENT)
     folders = [data] if data else []
@@ -127,7 +127,7 @@ def data_folders(data: Path | None) -> tuple[Path, ...]:
 
 def find_copy(benchmark: Benchmark, data: Path | None) -> tuple[Release, tuple[Path, ...]] | None:
     """Return the first copy whose files are all in one of the folders, and their paths."""
-    for folder in data_folders(data):
+    for folder in list_data_folders(data):
         for copy in benchmark.releases:
             paths = tuple(folder / file.path for file in copy.files)
             if all(path.is_file() for path in paths):
@@ -244,7 +244,7 @@ def _check_digest(path: Path, sha256: str | None) -> list[str]:
 
 def _explain_where_to_place(benchmark: Benchmark, data: Path | None) -> str:
     """Return how to get the files of a benchmark, and the folders that are searched."""
-    folders = [str(folder) for folder in data_folders(data)]
+    folders = [str(folder) for folder in list_data_folders(data)]
     forms = [" and ".join(file.path for file in copy.files) for copy in benchmark.releases]
     copy = next((c for c in benchmark.releases if all(file.url for file in c.files)), None)
     ways = [

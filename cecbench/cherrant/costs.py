@@ -42,7 +42,7 @@ def _load_converter() -> Callable[[str], str]:
     return convert
 
 
-def opencc_version() -> str:
+def read_opencc_version() -> str:
     """Return the version of the installed OpenCC, which results depend on."""
     _load_converter()
     return version("opencc")

@@ -18,7 +18,7 @@ from cecdata.common.command_group import SectionOption
 Command = TypeVar("Command", bound=Callable[..., object])
 
 
-def system_options(command: Command) -> Command:
+def add_system_options(command: Command) -> Command:
     """Add the options of all kinds of systems."""
     for option in reversed(list(_make_options())):
         command = option(command)
@@ -47,7 +47,7 @@ def _make_options() -> Iterator[Callable[[Command], Command]]:
         )
 
 
-def stated_options(values: Mapping[str, object]) -> dict[str, object]:
+def select_stated_options(values: Mapping[str, object]) -> dict[str, object]:
     """Return the options of systems that the running command was called with, without defaults."""
     from cecbench.systems.table import list_kinds
 
@@ -60,7 +60,7 @@ def stated_options(values: Mapping[str, object]) -> dict[str, object]:
     }
 
 
-def scoring_options(command: Command) -> Command:
+def add_scoring_options(command: Command) -> Command:
     """Add the options that say how answers are scored."""
     scorers = f"The published scorer: {', '.join(SCORERS)}."
     settings: dict[str, dict[str, Any]] = {"scorer": {"default": "cscd", "help": scorers}}

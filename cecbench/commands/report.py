@@ -81,7 +81,7 @@ def compare(runs: tuple[Path, ...], form: str, *, force: bool, as_json: bool) ->
         click.echo(json.dumps(record, ensure_ascii=False))
         return
     if form != "text":
-        click.echo(_paper_table(groups, pairs), nl=False)
+        click.echo(_make_paper_table(groups, pairs), nl=False)
         return
     for line in different:
         click.echo(f"the signatures differ: {line}")
@@ -167,7 +167,7 @@ def _compare_pairs(groups: Sequence[Sequence[_Side]]) -> list[dict[str, Any]]:
     return pairs
 
 
-def _paper_table(groups: Sequence[Sequence[_Side]], pairs: Sequence[Mapping[str, Any]]) -> str:
+def _make_paper_table(groups: Sequence[Sequence[_Side]], pairs: Sequence[Mapping[str, Any]]) -> str:
     """Return a table in Markdown: one line a system, four columns a benchmark."""
     p_values = {frozenset((p["first"], p["second"])): p["p_holm"] for p in pairs if "p_holm" in p}
     sides = [side for group in groups for side in group]

@@ -38,7 +38,7 @@ from cecdata.common.progress import Progress, suggest
 @click.option(
     "--out", type=click.Path(path_type=Path), help="Folder of the run (default: see above)."
 )
-@options.scoring_options
+@options.add_scoring_options
 @click.option("--name", default="", show_default=False, help="Name of the system in reports.")
 @click.option(
     "--limit",
@@ -49,7 +49,7 @@ from cecdata.common.progress import Progress, suggest
 @click.option("--allow-missing", is_flag=True, help="Count missing answers as unchanged text.")
 @click.option("--overwrite", is_flag=True, help="Replace another run in --out.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@options.system_options
+@options.add_system_options
 def run(
     system: str,
     benchmark: str,
@@ -85,7 +85,7 @@ def run(
         overwrite=overwrite,
         limit=limit,
         name=name,
-        options=options.stated_options(arguments),
+        options=options.select_stated_options(arguments),
     )
     with Progress():
         values = evaluate(settings)

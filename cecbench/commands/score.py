@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from cecbench.commands.options import choose_scoring, scoring_options
+from cecbench.commands.options import add_scoring_options, choose_scoring
 from cecbench.metrics.base import Report, describe_behaviour
 from cecbench.results import name_in_signature
 from cecbench.scorers import score_file
@@ -21,7 +21,7 @@ from cecdata.common.command_group import SectionCommand
     epilog="Example: cecbench score answers.tsv --scorer cscd --unequal-length revert --json",
 )
 @click.argument("file", type=click.Path(path_type=Path))
-@scoring_options
+@add_scoring_options
 @click.option(
     "--benchmark",
     help="Name of the benchmark in the signature; if FILE belongs to a run, the default is "

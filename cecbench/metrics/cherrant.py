@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 import numpy as np
 
-from cecbench.cherrant.costs import Dictionaries, opencc_version, remove_whitespace, simplify
+from cecbench.cherrant.costs import Dictionaries, read_opencc_version, remove_whitespace, simplify
 from cecbench.cherrant.edits import NOT_ANNOTATABLE, Annotation, SpanEdit, annotate
 from cecbench.metrics.base import Metric, Options, Ratio, Report, Totals
 from cecbench.metrics.rows import IntArray, Row
@@ -188,7 +188,7 @@ class Cherrant(Metric):
             "mode": mode,
             "dictionaries": dictionaries.name,
             **dictionaries.details,
-            "opencc": "none" if mode == "nosimp" else opencc_version(),
+            "opencc": "none" if mode == "nosimp" else read_opencc_version(),
         }
 
     def count(self, rows: Sequence[Row]) -> IntArray:

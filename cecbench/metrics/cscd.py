@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from cecbench.cherrant.costs import Dictionaries, opencc_version, remove_whitespace, simplify
+from cecbench.cherrant.costs import Dictionaries, read_opencc_version, remove_whitespace, simplify
 from cecbench.cherrant.edits import annotate
 from cecbench.metrics.base import Metric, Options, Ratio, Report, Totals, stack_columns
 from cecbench.metrics.cherrant import DictionaryOptions
@@ -178,7 +178,7 @@ class Cllm(Cscd):
             self._project = project_cherrant
             self.normalisation += f";costs:{dictionaries.name}"
             self.details |= {"dictionaries": dictionaries.name, **dictionaries.details}
-            self.details["opencc"] = opencc_version()
+            self.details["opencc"] = read_opencc_version()
 
     def count(self, rows: Sequence[Row]) -> IntArray:
         """Return the CSCD-NS counts of the projected predictions."""

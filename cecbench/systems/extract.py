@@ -137,10 +137,10 @@ def remove_thoughts(raw: str, source: str) -> str | None:
     if opened >= 0:
         return None
     text = ("".join(parts) + raw[end:]).strip("\ufeff\u200b \t\r\n")
-    return text if _SPECIAL.search(source) else _first_turn(text)
+    return text if _SPECIAL.search(source) else _cut_first_turn(text)
 
 
-def _first_turn(text: str) -> str:
+def _cut_first_turn(text: str) -> str:
     """Return what the model says in its first turn, without special tokens."""
     text = text.removeprefix("<s>")
     text = text if "<s>" in text else text.partition("</s>")[0]
@@ -155,7 +155,7 @@ def _choose_candidate(answer: str, source: str) -> str | None:
     """Return the one candidate; "" where nothing is near the source, None if several are."""
     texts = _split_answer(answer, source)
     candidates = [
-        (number, text) for number, part in enumerate(texts) for text in _nearest(part, source)
+        (number, text) for number, part in enumerate(texts) for text in _find_nearest(part, source)
     ]
     changed = [(number, text) for number, text in candidates if text != source]
     if len(source) <= _FEW:
@@ -210,7 +210,7 @@ def _apply_bracket(match: re.Match[str]) -> str:
     return keep + new if len(new) <= len(old) and (alike or set(new) & set(wrong)) else match[0]
 
 
-def _nearest(part: str, source: str) -> list[str]:
+def _find_nearest(part: str, source: str) -> list[str]:
     """Return the candidates in a text that do not overlap; of those that do, the nearest one."""
     # A short sentence may be mostly wrong: two edits are always allowed.
     limit = int(max(2, _FAR * len(source)))

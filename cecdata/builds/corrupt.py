@@ -16,12 +16,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cecdata.builds.engine import Step
-from cecdata.builds.pairs import pairs_of_chunk
+from cecdata.builds.pairs import make_pairs_of_chunk
 from cecdata.builds.place import read_sentences, write_rows
 from cecdata.common.codec import Json, encode
 from cecdata.common.progress import advance_bar
 from cecdata.config import Config
-from cecdata.embed import folders_of
+from cecdata.embed import find_encoder_folders
 from cecdata.embed.base import FOLDER, folder_of, make_index
 from cecdata.perturbation.calibrate import Rate
 from cecdata.perturbation.engine import Perturber
@@ -78,7 +78,7 @@ class Publish(Chunks):
         table = pa.Table.from_batches([self.chunk(number)])
         file = write_rows(self.place, f"data/pool-{number:05d}.parquet", table, POOLED)
         advance_bar("publish", len(table), self.sentences)
-        return [file], {"ids": _id_range(table)}
+        return [file], {"ids": _find_id_range(table)}
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Corrupt(Chunks):
     def encoder(self) -> str:
         """Return the name of the encoder that needs a GPU; "" where none does."""
         name = self.config.encoder
-        return name if "cosine" in self.config.filters and folders_of(name) else ""
+        return name if "cosine" in self.config.filters and find_encoder_folders(name) else ""
 
     @cached_property
     def perturber(self) -> Perturber:
@@ -106,7 +106,7 @@ class Corrupt(Chunks):
         files: list[File] = []
         parts: dict[str, Json] = {}
         embedded = []
-        for split, passed, rejected in pairs_of_chunk(self.perturber, chunk, self.sentences):
+        for split, passed, rejected in make_pairs_of_chunk(self.perturber, chunk, self.sentences):
             if passed.embedded is not None:
                 embedded.append(passed.embedded)
             shard = f"{split}-{number:05d}-of-{self.count:05d}.parquet"
@@ -121,10 +121,10 @@ class Corrupt(Chunks):
             name = f"{FOLDER}/{folder_of(self.config.encoder)}/{number:05d}.faiss"
             files.append(self.place.write(name, lambda p: p.write_bytes(data), rows=len(ids)))
         advance_bar("perturb", len(chunk), self.sentences)
-        return files, {"ids": _id_range(chunk), "parts": parts}
+        return files, {"ids": _find_id_range(chunk), "parts": parts}
 
 
-def _id_range(rows: pa.RecordBatch | pa.Table) -> list[Json]:
+def _find_id_range(rows: pa.RecordBatch | pa.Table) -> list[Json]:
     """Return the first and the last id of rows that are sorted by id."""
     ids = rows.column("id")
     return [ids[0].as_py(), ids[-1].as_py()]

@@ -22,7 +22,7 @@ from cecdata.builds.place import (
     PLACED,
     Done,
     Place,
-    first_of_equal,
+    keep_distinct,
     reject_repeated,
     write_rows,
     write_sentences,
@@ -51,7 +51,7 @@ class Distinct(Step):
 
     def select(self, number: int) -> tuple[pa.RecordBatch, list[pa.RecordBatch]]:
         """Return the distinct sentences of a bucket out of all parts, and the rejected rows."""
-        kept, again = first_of_equal(self._gather_bucket(number))
+        kept, again = keep_distinct(self._gather_bucket(number))
         return kept, [reject_repeated(again, self.labels)] if len(again) else []
 
     def write_bucket(

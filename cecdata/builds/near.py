@@ -45,7 +45,7 @@ class DistinctNear(Distinct):
         origins: list[Json] = []
         for bucket in range(self.buckets):
             kept, bad = self.select(bucket)
-            kept, near = self._without_near(kept, seen)
+            kept, near = self._separate_near(kept, seen)
             facts: Any
             written, facts = self.write_bucket(bucket, kept, [*bad, near])
             files += written
@@ -53,7 +53,7 @@ class DistinctNear(Distinct):
             origins += facts["origins"]
         return files, {"rejected": dict(rejected), "origins": origins}
 
-    def _without_near(
+    def _separate_near(
         self, kept: pa.RecordBatch, seen: NearDuplicates
     ) -> tuple[pa.RecordBatch, pa.RecordBatch]:
         """Return the sentences that are near to none kept before, and the others as rejected."""

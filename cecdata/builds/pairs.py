@@ -14,14 +14,14 @@ from cecdata.common.errors import InputError, UsageError
 from cecdata.config import Config
 from cecdata.corpus.ids import is_validation
 from cecdata.corpus.normalise import normalise
-from cecdata.filters import filters_of, measure_pairs
+from cecdata.filters import measure_pairs, open_filters
 from cecdata.perturbation.engine import NONE, UNCHANGED, Perturber
 from cecdata.perturbation.pairs import Mask, Pairs, name_codes
 from cecdata.shards.manifest import SPLITS
 from cecdata.shards.schema import REJECTED_PAIR, ROW, SENTENCE
 
 
-def pairs_of_chunk(
+def make_pairs_of_chunk(
     perturber: Perturber, chunk: pa.RecordBatch, sentences: int
 ) -> Iterator[tuple[str, Pairs, pa.Table]]:
     """Yield each split with its kept and its rejected pairs of these sentences.
@@ -52,7 +52,7 @@ def validate(pairs: Pairs, config: Config) -> tuple[Pairs, pa.Table]:
         "empty": np.asarray(pc.equal(pc.binary_length(pairs.table.column("source")), 0)),
         "same": (distance == 0) & ~_is_operator(operator, UNCHANGED),
     }
-    for name, filter_of in filters_of(config).items():
+    for name, filter_of in open_filters(config).items():
         rules[filter_of.reason] = mask = np.asarray(filter_of.rule(pairs, config))
         if mask.shape != distance.shape or mask.dtype != np.bool_:
             raise UsageError(

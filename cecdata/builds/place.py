@@ -145,7 +145,7 @@ PLACED = pa.schema([f.with_type(pa.int32()) if f.name == "file" else f for f in 
 _ROWS = 8_192  # sentences in a batch of a bucket's file
 
 
-def first_of_equal(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+def keep_distinct(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
     """Return the rows of distinct ids, sorted by id, and the other rows (schema PLACED).
 
     Of equal sentences the one with the smallest (origin, file, row) is left, with the licences of

@@ -13,7 +13,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, TypeVar
 
-from cecdata.builds.blocks import Input, package_versions
+from cecdata.builds.blocks import Input, read_versions
 from cecdata.builds.corrupt import Part
 from cecdata.builds.distinct import Pool
 from cecdata.builds.output import Folder, Remote
@@ -24,7 +24,7 @@ from cecdata.common.machine import __version__, git_commit
 from cecdata.config import Config
 from cecdata.corpus.inputs import SAMPLE
 from cecdata.embed.base import FOLDER
-from cecdata.filters import filters_of
+from cecdata.filters import open_filters
 from cecdata.filters.base import Tally
 from cecdata.perturbation.engine import MIXED, UNCHANGED, Histogram
 from cecdata.shards.card import CARD, make_card
@@ -73,7 +73,7 @@ class Finished:
             extra["contaminated"] = dict(pool.contaminated)
         return {
             "version": __version__,
-            "versions": package_versions(config),
+            "versions": read_versions(config),
             "inputs": _describe_inputs(source, pool),
             "rows": Counts(
                 pool.sentences + sum(pool.rejected.values()), pool.sentences, pool.rejected
@@ -140,7 +140,7 @@ def publish_pairs(output: Folder | Remote, finished: Finished, histogram: Histog
         rejects=(*pool.rejects, *(file for file in files if file.path.startswith("rejects/"))),
         embeddings=tuple(file for file in files if file.path.startswith(f"{FOLDER}/")),
     )
-    for name, filter_of in filters_of(config).items():
+    for name, filter_of in open_filters(config).items():
         counts = _add_up(part.counts.get(name, {}) for part in parts)
         plain = filter_of.facts(plain, config, Tally(counts, rejected.get(filter_of.reason, {})))
     return _write_documents(output, finished.run, plain)

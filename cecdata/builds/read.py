@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from cecdata.builds.blocks import Block, Input
 from cecdata.builds.engine import Step, work_ahead
-from cecdata.builds.place import PLACED, first_of_equal, reject_repeated, write_batches, write_rows
+from cecdata.builds.place import PLACED, keep_distinct, reject_repeated, write_batches, write_rows
 from cecdata.common.codec import Json, encode
 from cecdata.common.progress import advance_bar
 from cecdata.common.store import fetch_copies, is_remote
@@ -29,7 +29,7 @@ from cecdata.contamination.index import Index
 from cecdata.corpus.normalise import Normalised, normalise
 from cecdata.corpus.privacy import mask_column
 from cecdata.corpus.quality import reject_failing
-from cecdata.corpus.reading import FileReport, empty_corpus, read_sources
+from cecdata.corpus.reading import FileReport, explain_empty_corpus, read_sources
 from cecdata.corpus.sentences import split_texts
 from cecdata.corpus.sources import Rows
 from cecdata.shards.manifest import File
@@ -124,7 +124,7 @@ def find_sentence(source: Input, config: Config) -> None:
             if len(clean.batch):
                 return
             rejected.update(count_values(clean.rejected["reason"]))
-    raise empty_corpus(
+    raise explain_empty_corpus(
         source.names, rejected, [report.damage for report in reports if report.damage]
     )
 
@@ -182,7 +182,7 @@ def _merge_runs(
     several = max(0, bits - _RANGES)
     pieces = [_cut_buckets(run, bits - several, range(1 << bits - several)) for run in runs]
     for number, equal in enumerate(zip(*pieces, strict=True)):
-        distinct, again = first_of_equal(pa.concat_batches(equal))
+        distinct, again = keep_distinct(pa.concat_batches(equal))
         if len(again):  # even an empty slice would keep the whole range in memory
             repeated(again)
         yield from _cut_buckets(distinct, bits, range(number << several, (number + 1) << several))

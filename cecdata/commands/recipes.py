@@ -44,11 +44,11 @@ def audit(file: Path, recipe: str, as_json: bool) -> None:
     how improbable real errors are under the recipe; lower is better. Candidates are the mean number
     of replacements for a character of running text. `cecdata fit` fits a recipe to real errors.
     """
-    from cecdata.audit import choices_of_recipe, read_errors, score_recipe
+    from cecdata.audit import gather_choices, read_errors, score_recipe
     from cecdata.config import load
 
     errors, config = read_errors(file), load(recipe)
-    choices = choices_of_recipe(config.prior, config.weights)
+    choices = gather_choices(config.prior, config.weights)
     missed = sorted(
         (-count, *pair) for pair, count in errors.substitutions.items() if not choices.of(*pair)
     )
@@ -98,7 +98,7 @@ def fit(file: Path, out: Path, recipe: str, as_json: bool) -> None:
     from cecdata.common.errors import UsageError
     from cecdata.common.progress import suggest
     from cecdata.config import load
-    from cecdata.fit import STRENGTH, recipe_text
+    from cecdata.fit import STRENGTH, write_recipe
     from cecdata.fit import fit as estimate
 
     if out.suffix != ".toml":
@@ -112,7 +112,7 @@ def fit(file: Path, out: Path, recipe: str, as_json: bool) -> None:
         f"recipe {from_}, prior strength {STRENGTH:g} errors"
     )
     fitted = replace(fitted, config=replace(fitted.config, fitted=said))
-    write_text(out, recipe_text(fitted.config, _make_notes(fitted)))
+    write_text(out, write_recipe(fitted.config, _make_notes(fitted)))
     facts: dict[str, Any] = {
         "fitted": said,
         "prior": dict(fitted.config.prior),

@@ -97,7 +97,7 @@ class LazyGroup(click.Group):
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except Exception as error:
-            if isinstance(error, BrokenPipeError) and _reader_has_gone():
+            if isinstance(error, BrokenPipeError) and _has_reader_gone():
                 raise
             raise Failure(explain_error(error)) from error
 
@@ -236,7 +236,7 @@ def _first_line(error: BaseException) -> str:
     return without_userinfo(str(error).strip().partition("\n")[0][:300])
 
 
-def _reader_has_gone() -> bool:
+def _has_reader_gone() -> bool:
     """Return whether stdout is a pipe or a socket that nobody reads any more."""
     try:
         watched = select.poll()

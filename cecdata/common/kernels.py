@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from cecdata.common.machine import user_folder
+from cecdata.common.machine import find_user_folder
 from cecdata.common.progress import say
 
 if TYPE_CHECKING:
@@ -261,7 +261,7 @@ def _folders(source: Path) -> Iterator[Path]:
     if config.CACHE_DIR:  # NUMBA_CACHE_DIR
         yield Path(config.CACHE_DIR) / name
     yield source.parent / "__pycache__"
-    yield user_folder("XDG_CACHE_HOME") / "cec-zero" / "kernels" / name
+    yield find_user_folder("XDG_CACHE_HOME") / "cec-zero" / "kernels" / name
 
 
 @cache

@@ -37,7 +37,7 @@ def free_memory() -> int | None:
     return min(free) if free else None
 
 
-def user_folder(variable: str) -> Path:
+def find_user_folder(variable: str) -> Path:
     """Return the user's folder by $XDG_CACHE_HOME or $XDG_DATA_HOME, or its default below home.
 
     A user without a home, such as a container's, gets a path at which no file can be written.

@@ -18,7 +18,7 @@ from urllib.parse import quote
 from cecdata.common.durable import STATE, FileRecord, write
 from cecdata.common.durable.files import check_inside
 from cecdata.common.errors import CecError, InputError, without_userinfo
-from cecdata.common.machine import user_folder
+from cecdata.common.machine import find_user_folder
 
 if TYPE_CHECKING:
     from pyarrow import NativeFile
@@ -55,7 +55,7 @@ class Store:
                 # Arrow takes a URI as RFC 3986 wants it, and people write names as they are.
                 quoted = quote(uri.rstrip("/"), safe=_RESERVED)
                 files, self._path = fs.FileSystem.from_uri(quoted)
-                self._files = _with_our_limits(files) if files.type_name == "s3" else files
+                self._files = _set_limits(files) if files.type_name == "s3" else files
             except ValueError as error:  # ArrowInvalid is one
                 what = f"this kind of store is not supported ({error})"
                 raise InputError(f"{self.uri}: {what}") from error
@@ -72,20 +72,20 @@ class Store:
                 if self._files.get_file_info(bucket).type == fs.FileType.NotFound:
                     raise CecError(f"{self.uri}: there is no bucket {bucket!r}")
         start = len(self._path.rstrip("/")) + 1
-        return dict(sorted((self._relative_name(f.path[start:]), f) for f in files))
+        return dict(sorted((self._find_relative_name(f.path[start:]), f) for f in files))
 
     def find(self, name: str = "") -> FileInfo | None:
         """Return the object `name`, by default the one that the URI itself names, or None."""
         from pyarrow import fs
 
         with self._naming(name):
-            info = self._files.get_file_info(self._path_of(name))
+            info = self._files.get_file_info(self._find_path(name))
         return info if info.type == fs.FileType.File else None
 
     @contextmanager
     def opened(self, name: str) -> Iterator[NativeFile]:
         """Open an object for reading at any place."""
-        with self._naming(name), self._files.open_input_file(self._path_of(name)) as file:
+        with self._naming(name), self._files.open_input_file(self._find_path(name)) as file:
             yield file
 
     def fetch(self, name: str, path: Path, size: int, tmp: Path) -> FileRecord:
@@ -97,7 +97,7 @@ class Store:
         def fill(temporary: Path) -> None:
             with (
                 self._naming(name),
-                self._files.open_input_stream(self._path_of(name)) as stream,
+                self._files.open_input_stream(self._find_path(name)) as stream,
                 temporary.open("wb") as file,
             ):
                 while block := stream.read(_BLOCK):
@@ -112,7 +112,7 @@ class Store:
 
     def put(self, path: Path, name: str) -> None:
         """Write a local file to the object `name`, which appears whole or not at all."""
-        full = self._path_of(name)
+        full = self._find_path(name)
         with path.open("rb") as file, self._naming(name):
             if self._files.type_name not in _FLAT:
                 self._files.create_dir(full.rpartition("/")[0], recursive=True)
@@ -129,16 +129,16 @@ class Store:
         """Return the bytes of an object."""
         with (
             self._naming(name),
-            self._files.open_input_stream(self._path_of(name)) as stream,
+            self._files.open_input_stream(self._find_path(name)) as stream,
         ):
             return bytes(stream.read())
 
     def remove(self, name: str) -> None:
         """Remove an object."""
         with self._naming(name):
-            self._files.delete_file(self._path_of(name))
+            self._files.delete_file(self._find_path(name))
 
-    def _relative_name(self, name: str) -> str:
+    def _find_relative_name(self, name: str) -> str:
         """Return an object's name below the URI; raise CecError for one that may lead elsewhere."""
         try:
             return check_inside(name)
@@ -148,7 +148,7 @@ class Store:
                 "another place"
             ) from error
 
-    def _path_of(self, name: str) -> str:
+    def _find_path(self, name: str) -> str:
         """Return the path of the object `name` in the filesystem; "" is the URI itself."""
         return f"{self._path}/{name}" if name else self._path
 
@@ -168,7 +168,7 @@ class Store:
             raise CecError(_explain_failure(where, without_userinfo(str(error)))) from error
 
 
-def _with_our_limits(files: S3FileSystem) -> S3FileSystem:
+def _set_limits(files: S3FileSystem) -> S3FileSystem:
     """Return the same filesystem with our limits, which a URI cannot name."""
     from pyarrow import fs
 
@@ -202,7 +202,7 @@ def fetch_copies(uri: str) -> dict[str, Path]:
     A copy is kept while size and time of the object agree. The state of a build is not copied.
     """
     store = Store(uri)
-    base = os.environ.get("CECDATA_SCRATCH") or user_folder("XDG_CACHE_HOME") / "cecdata"
+    base = os.environ.get("CECDATA_SCRATCH") or find_user_folder("XDG_CACHE_HOME") / "cecdata"
     root = Path(base).absolute() / "copies" / hashlib.sha256(uri.encode()).hexdigest()[:16]
     single = store.find()
     objects: Mapping[str, FileInfo] = {"": single} if single else store.list()

@@ -25,7 +25,7 @@ from cecdata.common.errors import InputError, UsageError
 from cecdata.common.progress import advance_bar, say
 from cecdata.contamination.index import CONTAMINATED, EXACT, OVERLAP, SHARED, SHORTEST, Flags, Index
 from cecdata.corpus.formats import FORMATS
-from cecdata.corpus.inputs import files_below, find_sources, format_of_name
+from cecdata.corpus.inputs import find_sources, format_of_name, list_files_below
 from cecdata.corpus.lines import BLOCK_BYTES
 from cecdata.corpus.normalise import Normalised, reject_rows
 from cecdata.corpus.sources import Reject, Source
@@ -52,7 +52,7 @@ _loading = threading.Lock()  # so that several threads do not make one index eac
 Texts: TypeAlias = "tuple[pa.Array, npt.NDArray[np.int64], int]"
 
 
-def benchmark_files(names: Sequence[str]) -> dict[str, Path]:
+def find_benchmark_files(names: Sequence[str]) -> dict[str, Path]:
     """Return benchmark files by name; the name of a file in a folder begins with the folder's.
 
     Of several files that would have one name, the later ones have a number; no name is a path.
@@ -68,7 +68,7 @@ def benchmark_files(names: Sequence[str]) -> dict[str, Path]:
     for name in entries:
         path, start, below = Path(name), Path(Path(name).absolute().name), [Path(name)]
         if path.is_dir() and not _is_dataset(path):
-            below = [file for file in files_below(path) if file.stat().st_size]
+            below = [file for file in list_files_below(path) if file.stat().st_size]
         if not below:
             raise InputError(f"{name}: no file with text is in this folder")
         for file in below:
@@ -93,14 +93,14 @@ def load_index(names: Sequence[str]) -> Index:
 
     Raises InputError for a benchmark without a text that could be compared.
     """
-    files = benchmark_files(names)
+    files = find_benchmark_files(names)
     with _loading:
         return _build_index(tuple((name, path, _hash_file(path)) for name, path in files.items()))
 
 
 def hash_benchmarks(names: Sequence[str]) -> dict[str, str]:
     """Return the SHA-256 of each benchmark file by name; an empty dict without `names`."""
-    files = benchmark_files(names) if names else {}
+    files = find_benchmark_files(names) if names else {}
     return {name: _hash_file(path) for name, path in files.items()}
 
 
@@ -118,11 +118,11 @@ def _build_index(files: tuple[tuple[str, Path, str], ...]) -> Index:
     )
     for name, path, _ in files:
         if not index.sizes[name]:
-            raise _without_text(str(path))
+            raise _explain_missing_text(str(path))
     return index
 
 
-def _without_text(name: str) -> InputError:
+def _explain_missing_text(name: str) -> InputError:
     return InputError(
         f"{name}: no text to compare. Texts are lines, strings of columns and of JSON, of at least "
         f"{SHORTEST} letters, digits or Han characters; no texts are bytes, numbers, and columns "
@@ -201,7 +201,7 @@ def count_hits(corpus: str, benchmarks: Index) -> Report:
         for number, hits in enumerate(report.benchmarks):
             _add_hits(hits, by_row[:, number])
     if longest < SHORTEST:
-        raise _without_text(corpus)
+        raise _explain_missing_text(corpus)
     return report
 
 

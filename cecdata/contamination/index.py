@@ -32,7 +32,7 @@ from cecdata.common.kernels import (
     inlined,
     string_buffers,
 )
-from cecdata.corpus.normalise import judged_form
+from cecdata.corpus.normalise import map_forms
 
 Uint64s = npt.NDArray[np.uint64]
 Int64s = npt.NDArray[np.int64]
@@ -57,7 +57,7 @@ def make_folding_table() -> Uint32s:
     """Return the code point that replaces each one of the BMP in a key; 0 if it is left out."""
     table = np.zeros(_CODES, np.uint32)
     for code in range(_CODES):
-        sign = judged_form().get(code, chr(code))
+        sign = map_forms().get(code, chr(code))
         parts = [
             part
             for part in unicodedata.normalize("NFKD", sign)

@@ -60,7 +60,7 @@ def look_alikes() -> dict[int, int]:
 
 
 @functools.cache
-def treatment_classes() -> npt.NDArray[np.uint8]:
+def classify_treatments() -> npt.NDArray[np.uint8]:
     """Return the class of every code point below TABLE_SIZE, shape (TABLE_SIZE,).
 
     SLOW is every character that is removed, folded or forbidden, and every one that NFC might
@@ -72,14 +72,14 @@ def treatment_classes() -> npt.NDArray[np.uint8]:
     signs += "".join(map(chr, look_alikes()))
     for first, last, single in re.findall(r"(.)-(.)|(.)", signs, re.DOTALL):
         table[ord(first or single) : min(ord(last or single), TABLE_SIZE - 1) + 1] = SLOW
-    table[sorted(map(ord, unstable_characters()))] = SLOW
+    table[sorted(map(ord, find_unstable_characters()))] = SLOW
     table[0x1160:0x1200] = SLOW  # Hangul vowels and finals compose by arithmetic
     table[ord(" ")] = SPACE
     return table
 
 
 @functools.cache
-def unstable_characters() -> frozenset[str]:
+def find_unstable_characters() -> frozenset[str]:
     """Return the characters below TABLE_SIZE that canonical composition may touch."""
     chars: set[str] = set()
     for char in map(chr, range(TABLE_SIZE)):

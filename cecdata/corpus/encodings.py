@@ -35,7 +35,7 @@ _LEAST, _LEAST_EACH = 4.0, 0.2  # nats that a file needs, and those for each of 
 Weights = npt.NDArray[np.float32]
 
 
-def encoding_of(source: Source) -> str:
+def choose_encoding(source: Source) -> str:
     """Return the encoding of a file: UTF-8, GB 18030, Big5 or UTF-16.
 
     A file that fits no encoding is read as UTF-8, so that its rows are rejected.
@@ -87,7 +87,7 @@ def _score_reading(head: bytes, encoding: str) -> float:
     text = b"".join(transcode((head,), encoding)).decode("utf-8", "surrogatepass")
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
     codes = codes[codes >= 0x80]
-    return float(character_weights()[np.minimum(codes, 0xFFFF)].sum()) - _LEAST_EACH * len(codes)
+    return float(weigh_characters()[np.minimum(codes, 0xFFFF)].sum()) - _LEAST_EACH * len(codes)
 
 
 def _is_mostly_utf8(head: bytes) -> bool:
@@ -109,7 +109,7 @@ def _is_mostly_utf8(head: bytes) -> bool:
     )
 
 
-def codec_name(encoding: str) -> str:
+def find_codec(encoding: str) -> str:
     """Return Python's name of an encoding, or of one that reads the same files and more."""
     "".encode(encoding)
     name = codecs.lookup(encoding).name
@@ -144,7 +144,7 @@ def transcode(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
 
 
 @functools.cache
-def character_weights() -> Weights:
+def weigh_characters() -> Weights:
     """Return the weight of each character of the BMP; U+FFFF stands for all above it."""
     from cecdata.hanzi.characters import frequency, standard_characters, traditional_forms
 

@@ -14,7 +14,7 @@ from cecdata.common.durable import sha256_of
 from cecdata.common.errors import InputError, UsageError, did_you_mean, without_userinfo
 from cecdata.common.store import fetch_copies, is_remote
 from cecdata.common.text import HEAD, advise_decompression, split_at_folder
-from cecdata.corpus.encodings import AUTO, codec_name, encoding_of
+from cecdata.corpus.encodings import AUTO, choose_encoding, find_codec
 from cecdata.corpus.formats import FORMATS
 from cecdata.corpus.sources import COMPRESSIONS, STDIN, UTF8, Source, describe_error
 from cecdata.shards.manifest import File
@@ -39,14 +39,14 @@ def find_sources(
         raise UsageError(f"unknown format {form!r}; {did_you_mean(form, list(FORMATS))}")
     sources = [source for path in paths for source in _find_named(str(path), form)]
     try:
-        named = "" if encoding in (None, AUTO) else codec_name(encoding)
+        named = "" if encoding in (None, AUTO) else find_codec(encoding)
     except (LookupError, UnicodeError) as error:
         raise UsageError(
             f"unknown text encoding {encoding!r}: use one such as gb18030, big5 or utf-16"
         ) from error
     return [
         # a pipe is taken for UTF-8
-        replace(source, encoding=named or (encoding_of(source) if source.path else UTF8))
+        replace(source, encoding=named or (choose_encoding(source) if source.path else UTF8))
         if FORMATS[source.format].stream and not source.problem
         else source
         for source in sources
@@ -82,7 +82,7 @@ def _check_file(path: Path, label: str | None = None, form: str | None = None) -
     if _NOT_UTF8.search(str(path)):
         raise InputError(f"{str(path)!a}: the file's name is not valid UTF-8: rename it")
     format_name, compression, suffix = format_of_name(path)
-    name, known = form or format_name, _formats_by_suffix()
+    name, known = form or format_name, _list_suffixes()
     if not name or (compression and not FORMATS[name].stream):
         streams = " ".join(s for s, name in known.items() if FORMATS[name].stream)
         tables = " ".join(s for s, name in known.items() if not FORMATS[name].stream)
@@ -123,11 +123,11 @@ def format_of_name(path: Path) -> tuple[str, str, str]:
     suffixes = [suffix.lower() for suffix in path.suffixes]
     compression = suffixes.pop() if suffixes and suffixes[-1] in COMPRESSIONS else ""
     suffix = suffixes[-1] if suffixes else ""
-    name = _formats_by_suffix().get(suffix, "")
+    name = _list_suffixes().get(suffix, "")
     return (name if name and (not compression or FORMATS[name].stream) else ""), compression, suffix
 
 
-def _formats_by_suffix() -> dict[str, str]:
+def _list_suffixes() -> dict[str, str]:
     return {suffix: name for name, form in FORMATS.items() for suffix in form.suffixes}
 
 
@@ -183,17 +183,17 @@ def _list_folder(folder: Path) -> list[Source]:
         paths = sorted(p for p in folder.rglob("*.parquet") if ".cecdata" not in p.parts)
     if paths:
         return [_check_file(path) for path in paths]
-    sources = [_check_leniently(path) for path in files_below(folder)]
+    sources = [_check_leniently(path) for path in list_files_below(folder)]
     if all(source.problem for source in sources):
         some = ", ".join(source.label for source in sources[:3]) or "it is empty"
         raise InputError(
             f"{folder}: no file in this folder can be read ({some}). A corpus is a Hugging "
-            f"Face dataset, or files such as {' '.join(_formats_by_suffix())}"
+            f"Face dataset, or files such as {' '.join(_list_suffixes())}"
         )
     return sources
 
 
-def files_below(folder: Path) -> list[Path]:
+def list_files_below(folder: Path) -> list[Path]:
     """Return the files below a folder, sorted; hidden files and folders are skipped.
 
     Each folder is visited once, so that a cycle of links ends. Raises InputError for a folder that
@@ -222,7 +222,7 @@ def _check_leniently(path: Path, name: str | None = None) -> Source:
         return _check_file(path, name)
     except InputError as error:
         detail = str(error)
-    known = path.suffix.lower() in _formats_by_suffix() or path.suffix.lower() in COMPRESSIONS
+    known = path.suffix.lower() in _list_suffixes() or path.suffix.lower() in COMPRESSIONS
     problem = "unreadable_file" if known or not path.is_file() else "unknown_format"
     if _NOT_UTF8.search(str(path)):
         problem = "name_not_utf8"

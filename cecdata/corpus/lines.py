@@ -16,7 +16,7 @@ import numpy.typing as npt
 from cecdata.common.errors import InputError
 from cecdata.common.text import advise_decompression
 from cecdata.corpus.encodings import transcode
-from cecdata.corpus.sources import MAX_BYTES, UTF8, Reject, Source, excerpt_of
+from cecdata.corpus.sources import MAX_BYTES, UTF8, Reject, Source, make_excerpt
 
 BLOCK_BYTES = 4 << 20
 _BOM = b"\xef\xbb\xbf"
@@ -66,7 +66,7 @@ def split_blocks(stream: IO[bytes], source: Source, max_bytes: int = MAX_BYTES) 
 
 def _reject_long_line(source: Source, line: int, head: bytes, size: int, limit: int) -> Reject:
     detail = f"{size} bytes, at most {limit}"
-    return Reject(line, source.origin, excerpt_of(head), "too_long", detail)
+    return Reject(line, source.origin, make_excerpt(head), "too_long", detail)
 
 
 def read_utf8(stream: IO[bytes], source: Source) -> Iterator[bytes]:

@@ -133,7 +133,7 @@ _FOLDED = (*range(0xA0, 0x20000), *range(0xE0000, 0xE1000))  # beyond: Han, and 
 
 
 @functools.cache
-def judged_form() -> dict[int, str]:
+def map_forms() -> dict[int, str]:
     """Return what a character is judged as, by code point, where that is not the character itself.
 
     Digits of any script, circled ones too, are ASCII digits; letters of any width, style or circle
@@ -158,10 +158,10 @@ def judged_form() -> dict[int, str]:
 
 
 @functools.cache
-def judged_pattern() -> str:
-    """Return a character class, for RE2 and `re`, of all keys of `judged_form`."""
+def make_judged_pattern() -> str:
+    """Return a character class, for RE2 and `re`, of all keys of `map_forms`."""
     ranges: list[list[int]] = []
-    for code in sorted(judged_form()):
+    for code in sorted(map_forms()):
         if ranges and code == ranges[-1][1] + 1:
             ranges[-1][1] = code
         else:
@@ -171,10 +171,10 @@ def judged_pattern() -> str:
 
 def fold_for_judging(text: pa.Array) -> pa.Array:
     """Return the texts in the form that is judged."""
-    places = np.flatnonzero(np.asarray(pc.match_substring_regex(text, judged_pattern())))
+    places = np.flatnonzero(np.asarray(pc.match_substring_regex(text, make_judged_pattern())))
     if not len(places):
         return text
-    forms = [value.translate(judged_form()) for value in text.take(pa.array(places)).to_pylist()]
+    forms = [value.translate(map_forms()) for value in text.take(pa.array(places)).to_pylist()]
     chosen = np.zeros(len(text), dtype=np.bool_)
     chosen[places] = True
     return pc.replace_with_mask(text, pa.array(chosen), pa.array(forms, pa.string()))
@@ -191,7 +191,7 @@ def measure_texts(text: pa.Array) -> tuple[Int32s, Mask]:
     slow = np.zeros(len(text), dtype=np.bool_)
     if len(text):
         data, offsets = string_buffers(text)
-        _measure(data, offsets, ch.treatment_classes(), lengths, slow)
+        _measure(data, offsets, ch.classify_treatments(), lengths, slow)
     return lengths, slow
 
 
@@ -231,10 +231,10 @@ def _add_length_faults(
     outside &= fault_index < 0
     sizes, places = np.unique(lengths[outside], return_inverse=True)
     fault_index[outside] = len(faults) + places
-    faults += [_length_fault(size, min_chars, max_chars) for size in sizes.tolist()]
+    faults += [_describe_length_fault(size, min_chars, max_chars) for size in sizes.tolist()]
 
 
-def _length_fault(length: int, min_chars: int, max_chars: int) -> Fault:
+def _describe_length_fault(length: int, min_chars: int, max_chars: int) -> Fault:
     if length == 0:
         return Fault("empty", "nothing but whitespace")
     if length < min_chars:

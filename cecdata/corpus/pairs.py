@@ -122,7 +122,7 @@ def _read_mappings(path: Path, form: str, needed: Sequence[str]) -> Iterator[Tex
         if not isinstance(record, Mapping):
             raise InputError(f"{where} must be an object, not a {type(record).__name__}")
         source = next((v for name in SOURCE_NAMES if isinstance(v := record.get(name), str)), None)
-        stated = {"id": id_of_record(record), "source": source}
+        stated = {"id": read_id(record), "source": source}
         texts = {role: text for role, text in stated.items() if text is not None}
         texts |= {role: read_text_under(record, NAMES[role], where) for role in needed}
         if any(map(_IS_HALF, texts.values())):
@@ -186,7 +186,7 @@ def _read_records(path: Path, form: str) -> Iterator[Record]:
         yield record
 
 
-def id_of_record(record: Mapping[str, object]) -> str | None:
+def read_id(record: Mapping[str, object]) -> str | None:
     """Return the id of a record as text, None if it has none.
 
     In shards the variants of one sentence share an id: with `copy` it identifies the pair.

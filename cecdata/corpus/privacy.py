@@ -4,7 +4,7 @@ It is off by default, and strict: most numbers need a checksum, a label before t
 groups, an address needs a road with a house number after a word that introduces one, a name needs a
 title after it or a label before it. Masking lowers the risk; it does not guarantee anonymity.
 
-Patterns look at the judged form of a text (`normalise.judged_form`), so that width, style and
+Patterns look at the judged form of a text (`normalise.map_forms`), so that width, style and
 invisible characters hide nothing; placeholders replace the characters of the text itself.
 """
 
@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cecdata.corpus.normalise import fold_for_judging, judged_form
+from cecdata.corpus.normalise import fold_for_judging, map_forms
 from cecdata.hanzi.edits import splice
 
 _HAN = "\u4e00-\u9fff"
@@ -97,7 +97,7 @@ class _Judged:
     """A text, its judged form, and the place in the text of each character of that, and the end."""
 
     def __init__(self, text: str) -> None:
-        table = judged_form()
+        table = map_forms()
         forms = [table.get(ord(sign), sign) for sign in text]
         self.text, self.form = text, "".join(forms)
         self._places = [place for place, form in enumerate(forms) for _ in form] + [len(text)]
@@ -149,7 +149,7 @@ def _make_rule(
     return Rule(placeholder, re.compile(trace), re.compile(pattern), holds)
 
 
-def _not_behind(labels: str) -> str:
+def _refuse_behind(labels: str) -> str:
     """Return the pattern of a place behind none of these labels, with a sign or without one."""
     signs = ("", "：", ":", "是", "为", " ")
     return "".join(rf"(?<!{label}{sign})" for label in labels.split("|") for sign in signs)
@@ -158,7 +158,7 @@ def _not_behind(labels: str) -> str:
 _IS = r'["”]?[ ]?[是为]?[ ]?[：:（(=#→|【\[-]?[ ]?["“]?'  # between a label and its value
 _NO_NAME = "何对向和跟的地得在是有给被让与为把"
 # Eleven digits after one of these labels are no telephone number, although they begin like one.
-_NO_PHONE = _not_behind("单号|编号|流水号|序列号|批号|货号|型号|订单|运单")
+_NO_PHONE = _refuse_behind("单号|编号|流水号|序列号|批号|货号|型号|订单|运单")
 _GAP = r"[ \-−./·•_]{0,2}"  # between the groups of a number
 _WIDE_GAP = "[ \u3000−./~～*·•_-]{0,3}"  # the same, where the groups have few sizes
 _ANY_GAP = r"[ \-−./·•_,，、:：;；|()（）…+=]{0,3}"  # in a number that its digits prove

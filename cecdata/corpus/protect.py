@@ -91,7 +91,7 @@ def _mark_spans(points: Points, n: int, marks: Bytes, base: int) -> None:
         start = i
         if i > done and _is_digit(points[i]) and points[i - 1] in _SIGNS:
             start = i - 1
-        done = _span_end(points, i, n)
+        done = _find_span_end(points, i, n)
         marks[base + start] = FIRST
         for j in range(start + 1, done):
             marks[base + j] = FURTHER
@@ -99,14 +99,14 @@ def _mark_spans(points: Points, n: int, marks: Bytes, base: int) -> None:
 
 
 @compiled
-def _span_end(points: Points, i: int, n: int) -> int:
+def _find_span_end(points: Points, i: int, n: int) -> int:
     """Return the end of the span whose first word starts at i."""
     j = i + 1
     while j < n:
         if _is_word_character(points[j]):
             j += 1
             continue
-        next_word = _past_joint(points, j, n)
+        next_word = _pass_joint(points, j, n)
         if next_word == j:
             break
         j = next_word + 1
@@ -120,16 +120,16 @@ def _span_end(points: Points, i: int, n: int) -> int:
         while j < most and points[j] == 0x2B:
             j += 1
     if j + 2 < n and points[j] == 0x3A and points[j + 1] == 0x2F and points[j + 2] == 0x2F:  # ://
-        return _url_end(points, j + 3, n)
+        return _find_url_end(points, j + 3, n)
     if i + 3 < n and points[i + 3] == 0x2E:  # www.
         two = (points[i] | 0x20) == 0x77 and (points[i + 1] | 0x20) == 0x77
         if two and (points[i + 2] | 0x20) == 0x77:
-            return max(j, _url_end(points, i, n))
+            return max(j, _find_url_end(points, i, n))
     return j
 
 
 @compiled
-def _past_joint(points: Points, j: int, n: int) -> int:
+def _pass_joint(points: Points, j: int, n: int) -> int:
     """Return the start of the word that a joint at j attaches; j itself if there is no joint."""
     point, k = points[j], j + 1
     if point in (0x2D, 0x5F):  # -_
@@ -147,7 +147,7 @@ def _past_joint(points: Points, j: int, n: int) -> int:
 
 
 @compiled
-def _url_end(points: Points, i: int, n: int) -> int:
+def _find_url_end(points: Points, i: int, n: int) -> int:
     """Return the end of the visible ASCII from i on, without trailing punctuation."""
     j = i
     while j < n and 0x21 <= points[j] <= 0x7E:

@@ -49,7 +49,7 @@ LEAST_HAN, MOST_KANA, MOST_SIGNS, MOST_OTHERS = 0.5, 0.1, 0.4, 0.1
 
 
 @cache
-def _standard_class() -> str:
+def _make_standard_class() -> str:
     """Return the character class of 通用规范汉字表, which the operators and tables cover."""
     from cecdata.hanzi.characters import standard_characters  # it loads the tables
 
@@ -100,7 +100,7 @@ QUALITY: dict[str, Quality] = {
     ),
     "simplified": Quality(
         lambda text: (
-            text.str.count_matches(_standard_class())
+            text.str.count_matches(_make_standard_class())
             < (1 - MOST_OTHERS) * text.str.count_matches(_HAN)
         ),
         f"more than {MOST_OTHERS:.0%} of its Han characters are not standard simplified ones",
@@ -145,12 +145,12 @@ def find_failures(text: pa.Array, names: Sequence[str]) -> pl.DataFrame:
     """Return a frame with a column for each filter: whether each text fails it."""
     import polars as pl
 
-    text = _without_placeholders(fold_for_judging(text))
+    text = _remove_placeholders(fold_for_judging(text))
     frame = pl.DataFrame({"text": pl.from_arrow(text)})
     return frame.select(QUALITY[name].fails(pl.col("text")).alias(name) for name in names)
 
 
-def _without_placeholders(text: pa.Array) -> pa.Array:
+def _remove_placeholders(text: pa.Array) -> pa.Array:
     """Leave out placeholders of masks, such as <PHONE>, where a sentence has more than these."""
     if not pc.any(pc.match_substring(text, "<")).as_py():
         return text

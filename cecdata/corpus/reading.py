@@ -126,7 +126,7 @@ def _read_up_to_limit(
             return
         counts = FileReport(source.label, continues=source.before > 0)
         for step in _read_source(source, text_column, batch_rows, counts):
-            rows = step if left is None else _first_rows(step, left)
+            rows = step if left is None else _take_first_rows(step, left)
             size = rows.batch.num_rows + rows.rejected.num_rows
             counts.rows += size
             counts.rejected.update(count_values(rows.rejected["reason"]))
@@ -163,7 +163,7 @@ def _join_rows(parts: Sequence[Rows]) -> Rows:
     )
 
 
-def empty_corpus(
+def explain_empty_corpus(
     paths: Sequence[str], rejected: Mapping[str, int], damage: Sequence[str] = ()
 ) -> InputError:
     """Return the error for a corpus without a sentence; `rejected` counts rows by reason.
@@ -190,7 +190,7 @@ def check_columns(text_column: str | None, sources: Sequence[Source]) -> None:
         )
 
 
-def _first_rows(rows: Rows, count: int) -> Rows:
+def _take_first_rows(rows: Rows, count: int) -> Rows:
     """Return the first `count` rows of a part, counting sound and rejected ones together."""
     if rows.batch.num_rows + rows.rejected.num_rows <= count:
         return rows

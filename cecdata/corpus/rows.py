@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cecdata.corpus.sources import MAX_BYTES, UTF8, Reject, Rows, Source, excerpt_of
+from cecdata.corpus.sources import MAX_BYTES, UTF8, Reject, Rows, Source, make_excerpt
 from cecdata.shards.schema import REJECTED_ROW, ROW
 
 _SPELT = 1 << 12  # most bytes of a line that is not UTF-8 that the rejects keep whole
@@ -50,7 +50,7 @@ def build_rows(
     from 1; `rejects` are those of the format itself; `origin` and `licence` are by default those of
     the source. A sound batch is not copied.
     """
-    text = plain_text(text)
+    text = unwrap_text(text)
     origin = _fill_names(origin, source.origin, len(text))
     licence = _fill_names(licence, source.licence or None, len(text))
     if faults := find_faults(text, source):
@@ -68,17 +68,17 @@ def build_rows(
         is_sound, rows = pa.array(sound), rows[sound]
         text, origin, licence = (part.filter(is_sound) for part in (text, origin, licence))
     file = repeat_text(source.label, len(text))
-    arrays = [_as_string(text), origin, file, pa.array(rows, pa.int64()), licence]
+    arrays = [_convert_to_string(text), origin, file, pa.array(rows, pa.int64()), licence]
     ranked = sorted(rejects, key=lambda reject: reject.row)
     listed = [{"file": source.label, **reject._asdict()} for reject in ranked]
     rejected = pa.RecordBatch.from_pylist(listed, REJECTED_ROW) if listed else _NONE
     return Rows(pa.RecordBatch.from_arrays(arrays, schema=ROW), rejected)
 
 
-def plain_text(text: pa.Array) -> pa.Array:
+def unwrap_text(text: pa.Array) -> pa.Array:
     """Return a dictionary or a view of texts as plain ones, and any other array unchanged."""
     if pa.types.is_dictionary(text.type):
-        return plain_text(text.dictionary_decode())
+        return unwrap_text(text.dictionary_decode())
     if pa.types.is_string_view(text.type):
         return text.view(pa.binary_view()).cast(pa.binary()).view(pa.string())
     return text
@@ -96,12 +96,12 @@ def find_faults(text: pa.Array, source: Source) -> dict[int, Fault]:
     for place in np.flatnonzero(sizes > MAX_BYTES).tolist():
         head = binary[place].as_buffer()[:1024].to_pybytes()
         faults[place] = (
-            excerpt_of(head),
+            make_excerpt(head),
             "too_long",
             f"{sizes[place]} bytes, at most {MAX_BYTES}",
         )
     try:
-        _as_string(text).validate(full=True)
+        _convert_to_string(text).validate(full=True)
     except pa.ArrowInvalid:
         for place, value in enumerate(binary):
             if place not in faults and (fault := find_fault(value.as_py(), source)) is not None:
@@ -127,11 +127,11 @@ def find_fault(value: bytes, source: Source) -> Fault | None:
     # Escaping a megabyte of undecodable bytes takes a quarter of a second.
     if len(value) > _SPELT:
         detail += f"; an excerpt of {len(value)} bytes"
-        return excerpt_of(value), reason.replace("-", ""), detail
+        return make_excerpt(value), reason.replace("-", ""), detail
     return value.decode("utf-8", "backslashreplace"), reason.replace("-", ""), detail
 
 
-def _as_string(text: pa.Array) -> pa.Array:
+def _convert_to_string(text: pa.Array) -> pa.Array:
     """Return a string array over the same bytes, unchecked; 64-bit offsets become 32-bit ones."""
     if pa.types.is_binary(text.type):
         return text.view(pa.string())
@@ -144,7 +144,7 @@ def _fill_names(names: pa.Array | None, default: str | None, length: int) -> pa.
     """Return a column of origins or licences, with `default` in place of what is missing."""
     if names is None:
         return pa.nulls(length, pa.string()) if default is None else repeat_text(default, length)
-    names = clean_names(plain_text(names))
+    names = clean_names(unwrap_text(names))
     return names.fill_null(default) if names.null_count and default is not None else names
 
 

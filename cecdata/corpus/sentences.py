@@ -116,7 +116,7 @@ def _copy(data: Bytes, starts: npt.NDArray[np.int64], offsets: Int32s, copied: B
 
 
 @compiled
-def _in_word(data: Bytes, start: int, at: np.uint64, stop: int, classes: Classes) -> bool:
+def _is_in_word(data: Bytes, start: int, at: np.uint64, stop: int, classes: Classes) -> bool:
     """Return whether the byte before `at` lies between two ASCII letters or digits."""
     if at - np.uint64(start) < 2 or at >= np.uint64(stop):
         return False
@@ -144,7 +144,7 @@ def _find_mates(
             open_pairs[:] = 0
             top = 0
         number = kind >> _PAIR
-        if number == 0 or (code == _APOSTROPHE and _in_word(data, start, at, stop, classes)):
+        if number == 0 or (code == _APOSTROPHE and _is_in_word(data, start, at, stop, classes)):
             continue
         pair = number >> 1
         closes = open_pairs[pair] > 0 if pair < _FIRST_QUOTE else number & 1
@@ -163,7 +163,7 @@ def _find_mates(
 
 
 @compiled
-def _ends_here(
+def _ends_sentence(
     data: Bytes, at: np.uint64, stop: np.uint64, kind: np.int64, pause: bool, classes: Classes
 ) -> bool:
     """Return whether the mark of a class that is before `at` ends a sentence."""
@@ -214,7 +214,7 @@ def _find_sentences(
                 at += np.uint64(1)
             opens = mate > np.int64(here - start)
             closes = not opens and (kind & _CLOSE) != 0
-            ends = _ends_here(data, at, stop, kind, pause, classes)
+            ends = _ends_sentence(data, at, stop, kind, pause, classes)
             space = (kind & _SPACE) != 0
             stays = ends or closes or space or (pause and (kind & _DOTS) != 0)
             pause = (kind & _DOTS) != 0

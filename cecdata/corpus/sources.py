@@ -42,7 +42,7 @@ class Reject(NamedTuple):
     detail: str
 
 
-def excerpt_of(value: bytes) -> str:
+def make_excerpt(value: bytes) -> str:
     """Return the beginning of a text that is too long to keep."""
     return value[: 4 * EXCERPT].decode("utf-8", "backslashreplace")[:EXCERPT]
 
@@ -183,9 +183,9 @@ def pick_columns(
     `text_column` is the one that the user named. Raises InputError for a column that is missing,
     occurs twice or does not hold strings.
     """
-    text = text_column or default_text(available, strings, label)
+    text = text_column or pick_text(available, strings, label)
     if text not in available:
-        raise InputError(unknown_column(text, available, label))
+        raise InputError(explain_unknown_column(text, available, label))
     if text not in strings:
         raise InputError(
             f"{label}: column {text!r} does not hold strings. Name a column of strings with "
@@ -217,12 +217,12 @@ class Picked:
         return list(dict.fromkeys(name for name in named if name is not None))
 
 
-def unknown_column(name: str, available: Sequence[str], label: str) -> str:
+def explain_unknown_column(name: str, available: Sequence[str], label: str) -> str:
     """Return the message for a column that does not exist."""
     return f"{label}: no column {name!r}; {did_you_mean(name, list(available))}"
 
 
-def default_text(available: Sequence[str], strings: Sequence[str], label: str) -> str:
+def pick_text(available: Sequence[str], strings: Sequence[str], label: str) -> str:
     """Return `text`, or the only column of strings; raise InputError if there is neither."""
     if DEFAULT_TEXT in available:
         return DEFAULT_TEXT

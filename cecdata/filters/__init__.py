@@ -24,7 +24,7 @@ FILTERS: Mapping[str, Filter] = MappingProxyType(
 )
 
 
-def filters_of(config: Config) -> dict[str, Filter]:
+def open_filters(config: Config) -> dict[str, Filter]:
     """Return the filters of a configuration, in the order of the table.
 
     Those of a module of the user, "module:FILTER", come last. Raises UsageError for a name that is
@@ -45,6 +45,6 @@ def filters_of(config: Config) -> dict[str, Filter]:
 
 def measure_pairs(pairs: Pairs, config: Config, sentences: int) -> Pairs:
     """Return the pairs with the measures of all filters that are on."""
-    for filter_of in filters_of(config).values():
+    for filter_of in open_filters(config).values():
         pairs = filter_of.measure(pairs, config, sentences)
     return pairs

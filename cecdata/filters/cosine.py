@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from cecdata.common.codec import Json
 from cecdata.common.progress import advance_bar
 from cecdata.config import Config
-from cecdata.embed import Encoder, encoder, folders_of
+from cecdata.embed import Encoder, encoder, find_encoder_folders
 from cecdata.filters.base import Filter, Tally
 from cecdata.perturbation.kernel import sample_words
 from cecdata.perturbation.pairs import Mask, Pairs
@@ -34,7 +34,7 @@ class Policy:
     encoder: Encoder | None
 
 
-def encoder_fingerprint(config: Config) -> str:
+def identify_encoder(config: Config) -> str:
     """Return the fingerprint of the encoder; "" where no cosine is measured."""
     wanted = "cosine" in config.filters and config.cosine != "0"
     return encoder(config.encoder).fingerprint if wanted else ""
@@ -115,6 +115,6 @@ FILTER = Filter(
     _is_too_low,
     measure=_measure_cosine,
     facts=_add_facts,
-    identity=encoder_fingerprint,
-    reads=lambda config: folders_of(config.encoder),
+    identity=identify_encoder,
+    reads=lambda config: find_encoder_folders(config.encoder),
 )

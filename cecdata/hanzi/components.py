@@ -184,7 +184,7 @@ def deletions(character: str) -> tuple[str, ...]:
 
 
 @cache
-def _additions_by_part() -> dict[str, tuple[str, ...]]:
+def _list_additions_by_part() -> dict[str, tuple[str, ...]]:
     by_part: dict[str, list[str]] = defaultdict(list)
     for character, (smaller,) in read_table("drops").items():
         for part in smaller:
@@ -197,7 +197,7 @@ def _additions_by_part() -> dict[str, tuple[str, ...]]:
 
 def additions(character: str) -> tuple[str, ...]:
     """Return standard characters that are this one with a component added, fewest strokes first."""
-    return _additions_by_part().get(character, ())
+    return _list_additions_by_part().get(character, ())
 
 
 def exchanges(character: str) -> tuple[str, ...]:

@@ -58,25 +58,25 @@ class Typed(NamedTuple):
     category: str
 
 
-def errors_of(source: str, reference: str) -> tuple[Typed, ...]:
+def find_errors(source: str, reference: str) -> tuple[Typed, ...]:
     """Return the errors of a sentence, each with its category.
 
-    >>> [error.category for error in errors_of("言吴会己经#", "误会已经")]
+    >>> [error.category for error in find_errors("言吴会己经#", "误会已经")]
     ['split-merge', 'same-stroke', 'symbol']
     """
     edits = _join_moves(align(source, reference), reference)
-    return tuple(Typed(edit, _category(edit.source, edit.target)) for edit in edits)
+    return tuple(Typed(edit, _name_category(edit.source, edit.target)) for edit in edits)
 
 
-def sentence_type(source: str, reference: str) -> str:
+def name_sentence_type(source: str, reference: str) -> str:
     """Return the category of all errors of a sentence, or `clean` where it has none.
 
     Errors of several categories are `stroke` if all of them are in STROKE, else `mixed`.
 
-    >>> sentence_type("我门在一起", "我们在一起"), sentence_type("我们在一起", "我们在一起")
+    >>> name_sentence_type("我门在一起", "我们在一起"), name_sentence_type("我们", "我们")
     ('near-sound', 'clean')
     """
-    categories = {error.category for error in errors_of(source, reference)}
+    categories = {error.category for error in find_errors(source, reference)}
     if not categories:
         return "clean"
     if len(categories) == 1:
@@ -92,7 +92,7 @@ def edit_type(source: str, target: str) -> str:
     """
     if not source or not target:
         return "surplus" if source else "missing"
-    categories = {error.category for error in errors_of(source, target)}
+    categories = {error.category for error in find_errors(source, target)}
     return categories.pop() if len(categories) == 1 else "word"
 
 
@@ -102,9 +102,9 @@ def counts_in_row(category: str, row: str) -> bool:
 
 
 @lru_cache(maxsize=65536)
-def _category(wrong: str, right: str) -> str:
+def _name_category(wrong: str, right: str) -> str:
     if len(wrong) == len(right) == 1 and is_han(ord(wrong)) and is_han(ord(right)):
-        return _category_of_characters(wrong, right)
+        return _name_category_of_characters(wrong, right)
     if _is_split(wrong, right) or _is_split(right, wrong):
         return "split-merge"
     if all(unicodedata.category(character)[0] in "PSZC" for character in wrong + right):
@@ -112,7 +112,7 @@ def _category(wrong: str, right: str) -> str:
     return "order" if sorted(wrong) == sorted(right) else "other"
 
 
-def _category_of_characters(wrong: str, right: str) -> str:
+def _name_category_of_characters(wrong: str, right: str) -> str:
     if readings.same_sound(wrong, right):
         return "homophone"
     sound = readings.near_sound(wrong, right)

@@ -85,7 +85,7 @@ def _rank_link(link: tuple[float, str]) -> tuple[float, int, str]:
 
 
 @cache
-def _characters_by_sound() -> dict[str, tuple[str, ...]]:
+def _list_characters_by_sound() -> dict[str, tuple[str, ...]]:
     """Return the characters with each common reading, such as "hao3"."""
     by_sound: dict[str, list[str]] = defaultdict(list)
     for character in read_table("readings"):
@@ -103,7 +103,7 @@ def homophones(character: str) -> tuple[str, ...]:
     others = {
         sibling
         for reading in common_readings(character)
-        for sibling in _characters_by_sound()[str(reading)]
+        for sibling in _list_characters_by_sound()[str(reading)]
         if sibling != character
     }
     weight = {sibling: sound_weight(character, sibling) * frequency(sibling) for sibling in others}
@@ -111,7 +111,7 @@ def homophones(character: str) -> tuple[str, ...]:
 
 
 @cache
-def similar_syllables() -> dict[str, dict[str, str]]:
+def list_similar_syllables() -> dict[str, dict[str, str]]:
     """Return syllable → syllable that it may be confused with → how."""
     near: dict[str, dict[str, str]] = defaultdict(dict)
     for one, similar, kind in read_rows("confusions"):
@@ -127,4 +127,4 @@ def find_confusion(left: str, right: str) -> str | None:
     >>> find_confusion("nin", "min"), find_confusion("he", "hen"), find_confusion("bei", "tang")
     ('keyboard', 'edit1', None)
     """
-    return similar_syllables().get(left, {}).get(right)
+    return list_similar_syllables().get(left, {}).get(right)

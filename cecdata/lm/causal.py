@@ -140,7 +140,7 @@ class CausalScorer(LanguageModel):
             if not self._packs or len(ids) + self._reach > self._longest:
                 ratios[n] = super().log_ratios_of([text], [of_text])[0]
             else:
-                packs += self._packs_of(n, ids, text, of_text, ratios[n])
+                packs += self._cut_packs(n, ids, text, of_text, ratios[n])
         packs.sort(key=lambda pack: pack.size)
         # with coarse products, what stands beside a text moves its ratios; alone it is as fast
         most = 0 if self._mixed else self._most_tokens
@@ -170,7 +170,7 @@ class CausalScorer(LanguageModel):
             for row, n in enumerate(members):
                 begin = len(wanted)
                 wanted += [(row, place, id_) for place, id_ in enumerate(rows[n][1:])]
-                for at, token, first, last in self._writings(texts[n], changes[n]):
+                for at, token, first, last in self._find_writings(texts[n], changes[n]):
                     compared.append((n, at, len(wanted), slice(begin + first, begin + last)))
                     wanted.append((row, first, token))
             with self._inference():
@@ -198,7 +198,7 @@ class CausalScorer(LanguageModel):
             self._passes[key] = states, cache
         return states
 
-    def _writings(
+    def _find_writings(
         self, text: str, changes: Sequence[Change]
     ) -> Iterator[tuple[int, int, int, int]]:
         """Yield (number of a change, token, first, last): a token that writes it in place of these.
@@ -232,13 +232,13 @@ class CausalScorer(LanguageModel):
                 if token is not None:
                     yield n, token, first, last
 
-    def _packs_of(
+    def _cut_packs(
         self, n: int, ids: list[int], text: str, changes: Sequence[Change], ratios: Doubles
     ) -> Iterator[_Pack]:
         """Yield the passes over a text, each with as many of its changes as fit."""
         pack = _Pack(n, ids, [], [])
         for at, change in enumerate(changes):
-            suffix = self._suffix(ids, self._ids(apply_change(text, change)))
+            suffix = self._make_suffix(ids, self._ids(apply_change(text, change)))
             if suffix is None or self._unknown in suffix.new:
                 ratios[at] = 0.0 if suffix is None else math.nan
                 continue
@@ -250,7 +250,7 @@ class CausalScorer(LanguageModel):
         if pack.places:
             yield pack
 
-    def _suffix(self, ids: list[int], other: list[int]) -> _Suffix | None:
+    def _make_suffix(self, ids: list[int], other: list[int]) -> _Suffix | None:
         """Return where the tokens differ, with those behind within reach; None for equal ones."""
         if ids == other:
             return None
@@ -402,7 +402,7 @@ class CausalScorer(LanguageModel):
         text, changes = _PROBE
         ratios = np.zeros(len(changes))
         reach, self._reach = self._reach, len(text)  # a pass over the whole text leaves nothing out
-        packs = list(self._packs_of(0, self._ids(text), text, changes, ratios))
+        packs = list(self._cut_packs(0, self._ids(text), text, changes, ratios))
         self._reach = reach
         if packs:
             ratios[packs[0].places] = self._judge_packs(packs)[0]

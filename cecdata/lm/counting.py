@@ -34,8 +34,8 @@ class Segmenter:
 
     def __init__(self, words: tuple[str, ...], costs: Doubles) -> None:
         self._keys, self._nodes, self._word = make_trie(words)
-        shift = np.uint64(kernels.shift_of(len(self._keys)))
-        self._marks = kernels.marks_of(self._keys, shift, np.uint64(0))
+        shift = np.uint64(kernels.find_shift(len(self._keys)))
+        self._marks = kernels.make_marks(self._keys, shift, np.uint64(0))
         self._costs = costs.astype(np.float32)
 
     def cut(self, sentences: Sequence[str]) -> Ints:

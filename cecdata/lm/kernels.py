@@ -42,7 +42,7 @@ def _mark_of_key(key, shift):
 
 
 @compiled
-def shift_of(size):
+def find_shift(size):
     """Return the shift that leaves log2(size) bits, enough to number the slots of a table."""
     bits = 0
     while (1 << bits) < size:
@@ -51,7 +51,7 @@ def shift_of(size):
 
 
 @compiled
-def marks_of(slots, shift, low):
+def make_marks(slots, shift, low):
     """Return the marks of a hash table whose keys are above the `low` bits of its slots."""
     marks = np.zeros((len(slots) << MARKS) >> 6, np.uint64)
     for slot in slots:
@@ -83,7 +83,7 @@ def _find_slot(slots, key, low, shift):
 @compiled
 def fill_bigrams(slots, pairs, log_prob, backoff):
     """Put each bigram into its slot: 40 bits of words, then 8 of log P and 8 of back-off."""
-    mask, shift = len(slots) - 1, shift_of(len(slots))
+    mask, shift = len(slots) - 1, find_shift(len(slots))
     for n in range(len(pairs)):
         key = np.uint64(pairs[n, 0]) << np.uint64(20) | np.uint64(pairs[n, 1])
         at = slot_of_key(key, mask, shift)
@@ -99,8 +99,8 @@ def fill_trigrams(slots, bigrams, marks, triples, log_prob):
 
     Return the number of trigrams whose first two words are not a listed bigram.
     """
-    mask, shift = len(slots) - 1, shift_of(len(slots))
-    two_shift = shift_of(len(bigrams))
+    mask, shift = len(slots) - 1, find_shift(len(slots))
+    two_shift = find_shift(len(bigrams))
     lost = 0
     for n in range(len(triples)):
         first = find_bigram(bigrams, marks, two_shift, triples[n, 0], triples[n, 1])
@@ -143,7 +143,7 @@ def fill_trie(keys, nodes, word, used, points, bounds, numbers):
 
     `numbers` are those of the texts; for a text that the trie has, its number there is put in.
     """
-    shift = shift_of(len(keys))
+    shift = find_shift(len(keys))
     for n in range(len(numbers)):
         node = 0
         for p in range(bounds[n], bounds[n + 1]):
@@ -163,7 +163,7 @@ def fill_trie(keys, nodes, word, used, points, bounds, numbers):
 @compiled
 def copy_trie(keys, nodes, from_keys, from_nodes):
     """Put the edges of a trie into another, larger hash table."""
-    shift = shift_of(len(keys))
+    shift = find_shift(len(keys))
     for n in range(len(from_keys)):
         if from_keys[n] != EMPTY:
             at = _find_slot(keys, from_keys[n], EMPTY, shift)
@@ -171,7 +171,7 @@ def copy_trie(keys, nodes, from_keys, from_nodes):
 
 
 @inlined
-def child_of(keys, nodes, marks, shift, node, point):
+def find_child(keys, nodes, marks, shift, node, point):
     """Return the node after this character, or -1."""
     key = np.uint64(node) << np.uint64(21) | np.uint64(point)
     to = -1
@@ -216,7 +216,7 @@ def score_rows(data, bounds, tables, longest, nats):
                     size[start + 1], number[start + 1] = 1, 0
                 node = 0
                 for stop in range(start, min(start + longest, last)):
-                    node = child_of(
+                    node = find_child(
                         tables.edge_keys,
                         tables.edge_nodes,
                         tables.edge_marks,
@@ -256,7 +256,7 @@ def score_rows(data, bounds, tables, longest, nats):
 @compiled
 def cut_runs(points, offsets, keys, nodes, marks, word, cost, longest, out):
     """Write the words of each sentence's runs of Han, -1 after a run; return the entries used."""
-    shift = shift_of(len(keys))
+    shift = find_shift(len(keys))
     used = 0
     best = np.empty(4096, np.float32)
     back = np.empty(4096, np.int32)
@@ -277,7 +277,7 @@ def cut_runs(points, offsets, keys, nodes, marks, word, cost, longest, out):
                     best[i + 1], back[i + 1], chosen[i + 1] = best[i] + 25.0, i, 0
                 node = 0
                 for j in range(i, min(n, i + longest)):
-                    node = child_of(keys, nodes, marks, shift, node, points[begin + j])
+                    node = find_child(keys, nodes, marks, shift, node, points[begin + j])
                     if node < 0:
                         break
                     w = word[node]

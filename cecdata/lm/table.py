@@ -98,7 +98,7 @@ class Ngrams:
             kernels.quantise(self.pair_backoff),
         )
         shift = _shift(bigrams)
-        marks = kernels.marks_of(bigrams, shift, kernels.PAIR)
+        marks = kernels.make_marks(bigrams, shift, kernels.PAIR)
         triples = self.triples if trigrams else self.triples[:0]
         threes = _make_slots(len(triples))
         lost = kernels.fill_trigrams(
@@ -112,7 +112,7 @@ class Ngrams:
         return Tables(
             edge_keys,
             edge_nodes,
-            kernels.marks_of(edge_keys, edge_shift, np.uint64(0)),
+            kernels.make_marks(edge_keys, edge_shift, np.uint64(0)),
             edge_shift,
             word,
             self.word_log_prob,
@@ -227,7 +227,7 @@ def _make_slots(count: int) -> Longs:
 
 def _shift(slots: Longs) -> np.uint64:
     """Return the shift by which a key finds its slot."""
-    return np.uint64(kernels.shift_of(len(slots)))
+    return np.uint64(kernels.find_shift(len(slots)))
 
 
 def make_trie(words: tuple[str, ...]) -> tuple[Longs, Ints, Ints]:
@@ -275,7 +275,7 @@ def add_words(tables: Tables, words: Mapping[str, float]) -> tuple[Tables, Ints]
     added = tables._replace(
         edge_keys=keys,
         edge_nodes=edges,
-        edge_marks=kernels.marks_of(keys, shift, np.uint64(0)),
+        edge_marks=kernels.make_marks(keys, shift, np.uint64(0)),
         edge_shift=shift,
         word=word[:used],
         log_prob=log_prob,

@@ -16,9 +16,9 @@ from cecdata.common import durable
 from cecdata.common.codec import parse
 from cecdata.common.durable.files import has_ended, naming_errors
 from cecdata.common.errors import CecError
-from cecdata.common.machine import user_folder
+from cecdata.common.machine import find_user_folder
 from cecdata.common.progress import say
-from cecdata.models.hub import sha256_of_model
+from cecdata.models.hub import hash_model
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -30,7 +30,7 @@ def find_conversion(file: Path) -> Path | None:
     """Return the folder with the weights of a GGUF file; None without one that is whole."""
     folder = _folder_of(file)
     try:
-        whole = _read_record(folder)["sha256"] == sha256_of_model(folder)
+        whole = _read_record(folder)["sha256"] == hash_model(folder)
     except (OSError, ValueError, KeyError, TypeError, CecError):
         return None
     return folder if whole else None
@@ -46,7 +46,7 @@ def keep_conversion(file: Path, model: PreTrainedModel, tokenizer: PreTrainedTok
         with naming_errors(folder):
             model.save_pretrained(staged)
             tokenizer.save_pretrained(staged)
-            record = {"file": str(file.resolve()), "sha256": sha256_of_model(staged)}
+            record = {"file": str(file.resolve()), "sha256": hash_model(staged)}
             (staged / _RECORD).write_text(json.dumps(record), "utf-8")
             _remove_stale(folder, record["file"])
             durable.publish(staged, folder)
@@ -57,7 +57,7 @@ def keep_conversion(file: Path, model: PreTrainedModel, tokenizer: PreTrainedTok
 
 def _folder_of(file: Path) -> Path:
     digest = durable.sha256_of(file).sha256
-    return user_folder("XDG_CACHE_HOME") / "cec-zero" / "gguf" / f"{digest[:16]}-chinese"
+    return find_user_folder("XDG_CACHE_HOME") / "cec-zero" / "gguf" / f"{digest[:16]}-chinese"
 
 
 def _read_record(folder: Path) -> dict[str, Any]:

@@ -107,7 +107,7 @@ def quiet_hub() -> Iterator[None]:
         logging.setLogRecordFactory(before)
 
 
-def torch_and_transformers(extra: str = "bench", *more: str) -> tuple[ModuleType, ModuleType]:
+def import_torch(extra: str = "bench", *more: str) -> tuple[ModuleType, ModuleType]:
     """Import and return the two modules.
 
     more: packages that are needed, too. Raises MissingPackageError, which names the extra that
@@ -133,7 +133,7 @@ def load_pretrained(loader: Any, checkpoint: str, **settings: object) -> Any:
     refuse_missing_folder(checkpoint)
     # a bar would fill a log; on a terminal only a download takes long enough for one
     if Path(checkpoint).is_dir() or not sys.stderr.isatty():
-        _, transformers = torch_and_transformers()
+        _, transformers = import_torch()
         transformers.utils.logging.disable_progress_bar()
     settings = {"trust_remote_code": False, **settings}
     kind = getattr(loader, "__name__", "")
@@ -176,7 +176,7 @@ def checkpoint_identity(checkpoint: str, model: object = None) -> dict[str, str]
     """
     path = Path(checkpoint)
     if path.is_dir():
-        return {"checkpoint": path.name, "sha256": sha256_of_model(path)}
+        return {"checkpoint": path.name, "sha256": hash_model(path)}
     if path.is_file():
         return {"checkpoint": path.name, "sha256": durable.sha256_of(path).sha256}
     revision = getattr(getattr(model, "config", None), "_commit_hash", None)
@@ -189,19 +189,19 @@ def run_identity(torch: ModuleType, transformers: ModuleType, device: str) -> di
     return {"versions": versions, "device": str(torch.device(device).type)}
 
 
-def sha256_of_model(folder: Path) -> str:
+def hash_model(folder: Path) -> str:
     """Return the SHA-256 (hex) over the names and bytes of a model's files.
 
     These are the weights, tokenizer, pooling, chat template and settings.
     """
     total = hashlib.sha256()
-    for name in sorted(_files_of(folder)):
+    for name in sorted(_list_weight_files(folder)):
         line = f"{durable.sha256_of(folder / name).sha256} {name}\0"
         total.update(line.encode("utf-8", "surrogateescape"))
     return total.hexdigest()
 
 
-def _files_of(folder: Path) -> Iterator[str]:
+def _list_weight_files(folder: Path) -> Iterator[str]:
     """Yield the relative names of a model's files.
 
     Which of them a library reads depends on its version, so all count, except the card, hidden

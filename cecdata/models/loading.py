@@ -17,7 +17,7 @@ from cecdata.common.errors import InputError, UsageError
 from cecdata.common.machine import free_memory
 from cecdata.common.progress import say
 from cecdata.models.gguf import find_conversion, keep_conversion
-from cecdata.models.hub import first_line, load_pretrained, torch_and_transformers
+from cecdata.models.hub import first_line, import_torch, load_pretrained
 from cecdata.models.vocabulary import cut_vocabulary
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def load_causal(
     """
     file = _locate_gguf(name)
     needs = ("lm", "gguf", "accelerate") if file else (extra,)
-    torch, _ = torch_and_transformers(*needs)
+    torch, _ = import_torch(*needs)
     place = pick_device(torch, device)
     if file is None:
         refuse_pointers(Path(name))
@@ -77,8 +77,8 @@ def _load(
     import transformers
 
     of_file = {key: value for key, value in settings.items() if key == "gguf_file"}
-    config = _causal_config(name, load_pretrained(transformers.AutoConfig, folder, **of_file))
-    settings["dtype"] = _fitting_dtype(name, config, place, dtype)
+    config = _load_causal_config(name, load_pretrained(transformers.AutoConfig, folder, **of_file))
+    settings["dtype"] = _choose_dtype(name, config, place, dtype)
     tokenizer = load_pretrained(transformers.AutoTokenizer, folder, **of_file)
     model = load_pretrained(transformers.AutoModelForCausalLM, folder, **settings).to(place)
     return model, tokenizer
@@ -135,7 +135,7 @@ def _locate_gguf(name: str) -> Path | None:
     return files[0]
 
 
-def _causal_config(name: str, config: Any) -> Any:
+def _load_causal_config(name: str, config: Any) -> Any:
     from transformers import AutoModelForCausalLM
 
     architectures = config.architectures or []
@@ -150,7 +150,7 @@ def _causal_config(name: str, config: Any) -> Any:
     return config
 
 
-def _fitting_dtype(name: str, config: Any, device: str, wanted: str) -> torch.dtype:
+def _choose_dtype(name: str, config: Any, device: str, wanted: str) -> torch.dtype:
     """Return the number format, as `load_causal` says."""
     import torch
     from transformers import AutoModelForCausalLM
@@ -237,7 +237,7 @@ def name_cache(model: Any) -> str:
     return "cache" if "cache" in signature(model.forward).parameters else "past_key_values"
 
 
-def in_batches(
+def run_in_batches(
     sizes: Sequence[int], batch: int, run: Callable[[list[int]], Sequence[T]]
 ) -> Iterator[T]:
     """Return what `run` gives for each index, in order.

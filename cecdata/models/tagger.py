@@ -16,9 +16,9 @@ from cecdata.models import hub
 from cecdata.models.hub import checkpoint_identity, run_identity
 from cecdata.models.loading import (
     check_finite,
-    in_batches,
     pick_device,
     refuse_pointers,
+    run_in_batches,
     thread_count,
     use_threads,
 )
@@ -68,7 +68,7 @@ class Tagger:
         max_length: int = 512,
         rephrase: bool = False,
     ) -> None:
-        torch, transformers = hub.torch_and_transformers()
+        torch, transformers = hub.import_torch()
         self._torch, self._batch, self._rephrase = torch, batch, rephrase
         self._device = pick_device(torch, device)
         refuse_pointers(Path(checkpoint))
@@ -85,7 +85,7 @@ class Tagger:
         self.model = model.to(self._device).eval()
         self._ids: dict[str, int | None] = {}  # of characters
         self._threads = thread_count(self.model)
-        self._characters = self._output_characters(labels, config)
+        self._characters = self._map_outputs_to_characters(labels, config)
         self.longest = min(max_length, int(config.max_position_embeddings))
         self.identity: Mapping[str, object] = {
             "kind": "tagger",
@@ -111,13 +111,13 @@ class Tagger:
                 for index, best in zip(chosen, predicted, strict=True)
             ]
 
-        return in_batches([len(one.tokens) for one in encoded], self._batch, run)
+        return run_in_batches([len(one.tokens) for one in encoded], self._batch, run)
 
     def knows(self, character: str) -> bool:
         """Return whether a character is in the vocabulary, or is white space."""
-        return self._id_of(character) is not None or character.isspace()
+        return self._find_id(character) is not None or character.isspace()
 
-    def _id_of(self, character: str) -> int | None:
+    def _find_id(self, character: str) -> int | None:
         """Return the id of a character; None where the vocabulary lacks it."""
         if character not in self._ids:
             ids = self._tokenizer.encode(character, add_special_tokens=False)
@@ -128,7 +128,7 @@ class Tagger:
     def encode(self, source: str) -> Encoded:
         """Return a sentence as input of the model."""
         tokenizer = self._tokenizer
-        own = [self._id_of(character) for character in source]
+        own = [self._find_id(character) for character in source]
         unknown = int(tokenizer.unk_token_id)
         ids = [unknown if number is None else number for number in own]
         cls, sep = int(tokenizer.cls_token_id), int(tokenizer.sep_token_id)
@@ -170,7 +170,7 @@ class Tagger:
                 changes.append((index, written, round(probabilities[position], 6)))
         return changes
 
-    def _output_characters(self, labels: bool, config: Any) -> dict[int, str]:
+    def _map_outputs_to_characters(self, labels: bool, config: Any) -> dict[int, str]:
         """Return label or token id → the single character that it stands for."""
         size = int(config.num_labels if labels else config.vocab_size)
         names = self._tokenizer.convert_ids_to_tokens(range(len(self._tokenizer)))

@@ -13,12 +13,12 @@ import pyarrow.compute as pc
 
 from cecdata.common.errors import InputError, UsageError, VerificationError
 from cecdata.common.kernels import string_buffers
-from cecdata.config import Config, config_of_manifest
+from cecdata.config import Config, decode_config
 from cecdata.corpus.protect import mark_spans
 from cecdata.perturbation import kernel
 from cecdata.perturbation.calibrate import Rate, calibrate, count_table
 from cecdata.perturbation.kernel.layout import Draws, Output, Scratch, Sentences
-from cecdata.perturbation.pairs import Pairs, code_texts, edits_array, name_codes, pair_table
+from cecdata.perturbation.pairs import Pairs, build_edits, build_pairs, code_texts, name_codes
 from cecdata.perturbation.tables import Compiled, compile_recipe
 from cecdata.shards.manifest import Manifest
 
@@ -108,7 +108,7 @@ class Perturber:
 
         Raises VerificationError where this installation's confusion sets are not the dataset's.
         """
-        config = config_of_manifest(manifest.configuration)
+        config = decode_config(manifest.configuration)
         ours = compile_recipe(config).sha256
         changed = [name for name, digest in manifest.tables.items() if ours.get(name) != digest]
         if changed:
@@ -129,7 +129,7 @@ class Perturber:
     def draws(self) -> Draws:
         """Return the inputs of the draws, apart from the sentences' ids."""
         c, counts = self.config, self._counts
-        unchanged = c.unchanged if c.keep_duplicates else unchanged_share(c.unchanged, c.copies)
+        unchanged = c.unchanged if c.keep_duplicates else raise_share(c.unchanged, c.copies)
         return Draws(c.seed, c.copies, c.mixed, unchanged, self._priors, counts, c.proposals)
 
     def pairs(self, sentences: pa.RecordBatch) -> Pairs:
@@ -159,7 +159,7 @@ class Perturber:
             "distance": pa.array(out.distance),
             "origin": pa.DictionaryArray.from_arrays(origins, origin.dictionary),
         }
-        return Pairs(pair_table(columns), np.repeat(lengths, config.copies))
+        return Pairs(build_pairs(columns), np.repeat(lengths, config.copies))
 
     def output(self, given: Sentences) -> Output:
         """Return arrays for the kernel's output; raise UsageError if the text exceeds a column."""
@@ -176,7 +176,7 @@ class Perturber:
 
     def _make_edits(self, out: Output, edits: int) -> pa.Array:
         texts = self.tables.column
-        return edits_array(
+        return build_edits(
             out.edits,
             out.start[:edits],
             out.end[:edits],
@@ -189,7 +189,7 @@ class Perturber:
         )
 
 
-def unchanged_share(share: float, copies: int) -> float:
+def raise_share(share: float, copies: int) -> float:
     """Return the share of unchanged pairs to draw, so that `share` of the kept ones are unchanged.
 
     Of several unchanged copies of a sentence one is kept, so more must be drawn.

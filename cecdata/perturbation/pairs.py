@@ -50,7 +50,7 @@ class Pairs:
         return replace(self, table=table, lengths=self.lengths[keep], measures=measures)
 
 
-def edits_array(
+def build_edits(
     offsets: Offsets,
     start: Offsets,
     end: Offsets,
@@ -100,7 +100,7 @@ def code_texts(codes: Codes, texts: pa.Array) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(pa.array(renumbered[codes]), distinct.dictionary)
 
 
-def pair_table(columns: dict[str, pa.Array]) -> pa.Table:
+def build_pairs(columns: dict[str, pa.Array]) -> pa.Table:
     """Return a table of the schema PAIR; dictionary arrays stay as they are.
 
     A nullable column that is not given is null, until a filter measures it.

@@ -269,7 +269,7 @@ def make_language(model: Ngrams, fluency: float) -> Language:
     """Return a model for the kernel, which takes proposals with this exponent."""
     tables = model.tables(trigrams=False)
     return Language(
-        first=_first_nodes(tables),
+        first=_find_first_nodes(tables),
         edge_keys=tables.edge_keys,
         edge_nodes=tables.edge_nodes,
         edge_marks=tables.edge_marks,
@@ -284,7 +284,7 @@ def make_language(model: Ngrams, fluency: float) -> Language:
     )
 
 
-def _first_nodes(tables: NgramTables) -> Ints:
+def _find_first_nodes(tables: NgramTables) -> Ints:
     """Return the node of the trie after each Han character that begins a word, else -1."""
     nodes = np.full(HAN, -1, np.int32)
     keys = tables.edge_keys.astype(np.int64) - FIRST_HAN  # a key is node << 21 | code point

@@ -49,7 +49,7 @@ def make_card(manifest: Manifest) -> str:
         _LIMITS_POOL if pool else _LIMITS,
         _state_licence(manifest),
     )
-    return _front_matter(manifest) + "\n\n".join(s for s in sections if s) + "\n"
+    return _write_front_matter(manifest) + "\n\n".join(s for s in sections if s) + "\n"
 
 
 def title_of(manifest: Manifest) -> str:
@@ -69,7 +69,7 @@ def _splits_with_rows(manifest: Manifest) -> dict[str, tuple[File, ...]]:
     return {split: files for split, files in outputs if any(file.rows for file in files)}
 
 
-def _front_matter(manifest: Manifest) -> str:
+def _write_front_matter(manifest: Manifest) -> str:
     """Return the part that `datasets` reads: the files of each split."""
     licence = _stated_licence(manifest)
     # Every shard is named: with a pattern, nothing would show that a shard is missing.
@@ -195,12 +195,12 @@ def _describe_making(manifest: Manifest) -> str:
 
 
 def _list_rates(manifest: Manifest) -> str:
-    rows = [(make_code_span(name), *cells) for name, *cells in rows_of_rates(manifest)]
+    rows = [(make_code_span(name), *cells) for name, *cells in list_rate_rows(manifest)]
     text = "## Error rates\n\nEdit distance divided by length, on average.\n\n"
     return text + make_table(RATE, rows) if rows else ""
 
 
-def rows_of_rates(manifest: Manifest) -> list[tuple[str, ...]]:
+def list_rate_rows(manifest: Manifest) -> list[tuple[str, ...]]:
     """Return the rows of the table of rates, whose head is `RATE`."""
     return [
         (c.operator, f"{c.target:.2%}", f"{c.reachable:.2%}", f"{c.achieved:.2%}")

@@ -26,7 +26,7 @@ INSTRUCTION = "请改正下面句子里的错别字，其余文字照原样保�
 PROMPT = f"{INSTRUCTION}\n{{source}}"
 
 
-def suffix_format(path: Path) -> str:
+def choose_format(path: Path) -> str:
     """Return the format that a suffix names; raise UsageError where it names none."""
     suffix = path.suffix.lstrip(".")
     if suffix in FORMATS:
@@ -123,7 +123,7 @@ def export(
             f"{path} is inside the dataset {out}, whose files must not change: write to another "
             "folder"
         )
-    form = format or suffix_format(path)
+    form = format or choose_format(path)
     if form not in FORMATS:
         raise UsageError(f"unknown format {form!r}; {did_you_mean(form, list(FORMATS))}")
     _check_options(path, form, template)

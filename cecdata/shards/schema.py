@@ -121,7 +121,7 @@ _DICTIONARY_LIMIT = 1 << 28  # bytes; beyond it Parquet would silently give up a
 def write_pairs(path: Path, table: pa.Table) -> None:
     """Fill `path` with the rows of a table, in row groups of 65,536.
 
-    Text columns may be dictionary arrays (as of `edits_array`): they cost less to write and
+    Text columns may be dictionary arrays (as of `build_edits`): they cost less to write and
     are read back as plain text.
     """
     with _open_writer(path, table.schema) as writer:
@@ -158,7 +158,7 @@ def _choose_encodings(schema: pa.Schema) -> tuple[list[str], dict[str, str]]:
 def _list_leaves(fields: Iterable[pa.Field], before: str = "") -> Iterator[tuple[str, pa.DataType]]:
     """Yield the columns of a Parquet file by their paths, with the types that a reader sees."""
     for field in fields:
-        kind = _type_when_read(field.type)
+        kind = _find_type_when_read(field.type)
         if pa.types.is_list(kind):
             yield from _list_leaves(kind.value_type, f"{before}{field.name}.list.element.")
         else:
@@ -183,14 +183,14 @@ def _open_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
     )
 
 
-def _type_when_read(kind: pa.DataType) -> pa.DataType:
+def _find_type_when_read(kind: pa.DataType) -> pa.DataType:
     """Return the type that a reader sees: that of the values for dictionaries, at any depth."""
     if pa.types.is_dictionary(kind):
         return kind.value_type
     if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_type_when_read(kind.value_type)))
+        return pa.list_(kind.value_field.with_type(_find_type_when_read(kind.value_type)))
     if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_type_when_read(field.type)) for field in kind])
+        return pa.struct([field.with_type(_find_type_when_read(field.type)) for field in kind])
     return kind
 
 

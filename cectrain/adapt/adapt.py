@@ -194,10 +194,10 @@ def _others(text: FieldText, without: Collection[str]) -> Iterator[list[str]]:
         yield [sentence for sentence in block if sentence not in without]
 
 
-def steps_for(sentences: int) -> int:
+def choose_steps(sentences: int) -> int:
     """Return the supervised steps for a text of this size.
 
-    >>> [steps_for(count) for count in (100, 400, 3_000, 22_000, 1_000_000)]
+    >>> [choose_steps(count) for count in (100, 400, 3_000, 22_000, 1_000_000)]
     [40, 80, 196, 311, 400]
     """
     return max(40, min(400, round(40 * math.log2(sentences / 100))))
@@ -215,7 +215,7 @@ def train_policy(text: FieldText, without: Collection[str], work: Path) -> Path:
     write_text(work / "sentences.txt", "\n".join(sentences) + "\n")
     data = load_data("typed", copies=COPIES, filters=("levenshtein",), seed=SEED)
     build([str(work / "sentences.txt")], work / "pairs", data)
-    steps = steps_for(text.count)
+    steps = choose_steps(text.count)
     changes = (f"sft.steps={steps}", f"sft.learning_rate={RATE}", "sft.log_every=1")
     settings = config.load(RECIPE, [*changes, "ppo.updates=0", f"seed={SEED}"])
 

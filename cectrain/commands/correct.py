@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., object])
 
 
-def corrector_options(function: F) -> F:
+def add_corrector_options(function: F) -> F:
     """Add --model, --lm, --confidence, --script and the word lists; see `corrector_of`."""
     file = click.Path(path_type=Path)
     models = "; ".join(f"`{model.form}`: {model.meaning}" for model in BUILT_IN)
@@ -91,7 +91,7 @@ def corrector_options(function: F) -> F:
 def read_lists(
     protect: Path | None, terms: Sequence[Path], dictionary: Sequence[Path], **settings: Any
 ) -> dict[str, Any]:
-    """Return the arguments of the `Corrector` that `corrector_options` describe.
+    """Return the arguments of the `Corrector` that `add_corrector_options` describe.
 
     Each list is read once, because it may be a pipe.
     """
@@ -106,7 +106,7 @@ def read_lists(
 
 
 def corrector_of(**settings: Any) -> Corrector:
-    """Return the corrector that `corrector_options` describe, loaded."""
+    """Return the corrector that `add_corrector_options` describe, loaded."""
     return load_corrector(read_lists(**settings))
 
 
@@ -122,7 +122,7 @@ def load_corrector(arguments: dict[str, Any]) -> Corrector:
     return corrector
 
 
-def corrector_for_text(
+def load_corrector_for_text(
     arguments: dict[str, Any], prevalence: float | None, sample: Sequence[str]
 ) -> Corrector:
     """Return the corrector of `read_lists`, with the confidences that suit the text.
@@ -167,7 +167,7 @@ def corrector_for_text(
 
 @click.command()
 @click.argument("sentences", nargs=-1)
-@corrector_options
+@add_corrector_options
 @click.option(
     "--check",
     "checks",
@@ -323,7 +323,7 @@ def correct(
     elif path and path.is_file():
         texts = read_good_lines(path, encoding)
     sample = sample_texts(texts)
-    corrector = corrector_for_text(arguments, prevalence, sample)
+    corrector = load_corrector_for_text(arguments, prevalence, sample)
     with contextlib.ExitStack() as stack:
         stack.callback(report.end)  # also where a file ends in an error
         if checks:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cecdata.common.errors import MissingPackageError, UsageError, how_to_install
-from cectrain.commands.correct import corrector_of, corrector_options
+from cectrain.commands.correct import add_corrector_options, corrector_of
 
 if TYPE_CHECKING:
     from cectrain.corrector.corrector import Corrector
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     default=8000,
     help="Port to listen on; 0 takes a free one.",
 )
-@corrector_options
+@add_corrector_options
 @click.option(
     "--max-bytes",
     type=click.IntRange(1),
@@ -61,7 +61,7 @@ def serve(host: str, port: int, **settings: Any) -> None:
     except ImportError as error:
         raise _missing_package(error, "serve") from None
     limits = {name: settings.pop(name) for name in ("max_bytes", "seconds", "workers")}
-    corrector = _compiled_corrector(settings)
+    corrector = _load_compiled_corrector(settings)
     with contextlib.suppress(UsageError):  # of a model without terms
         corrector.also(terms=["预热"])  # loads tables before a client waits
     with Server((host, port), corrector, **limits) as server:
@@ -70,7 +70,7 @@ def serve(host: str, port: int, **settings: Any) -> None:
             server.serve_forever()
 
 
-def _compiled_corrector(settings: Mapping[str, Any]) -> Corrector:
+def _load_compiled_corrector(settings: Mapping[str, Any]) -> Corrector:
     """Return the corrector of a program that runs for long, with its kernels compiled."""
     from cectrain.corrector.channel.proposer import read_clauses
 
@@ -86,7 +86,7 @@ def _missing_package(error: ImportError, extra: str) -> MissingPackageError:
 
 
 @click.command()
-@corrector_options
+@add_corrector_options
 def lsp(**settings: Any) -> None:
     """Show the edits in an editor, by the language server protocol on standard input and output.
 
@@ -102,13 +102,13 @@ def lsp(**settings: Any) -> None:
         raise _missing_package(error, "lsp") from None
 
     def load(wanted: Mapping[str, Any]) -> Corrector:
-        return _compiled_corrector({**settings, **wanted})
+        return _load_compiled_corrector({**settings, **wanted})
 
     Server(load).editor.start_io()
 
 
 @click.command()
-@corrector_options
+@add_corrector_options
 def mcp(**settings: Any) -> None:
     """Let agents check and correct texts, by the model context protocol (standard input, output).
 
@@ -121,4 +121,4 @@ def mcp(**settings: Any) -> None:
         from cectrain.mcp import make_server
     except ImportError as error:
         raise _missing_package(error, "mcp") from None
-    make_server(_compiled_corrector(settings)).run()
+    make_server(_load_compiled_corrector(settings)).run()

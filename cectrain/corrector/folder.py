@@ -22,7 +22,7 @@ SUMMARY = "summary.json"  # there, too, once the run is finished
 BUILTIN_CHARS = 128  # longest sentence of the built-in policy's last training
 
 
-def model_folder(name: str) -> str:
+def locate_model(name: str) -> str:
     """Return what to load a policy from: the shipped weights for `builtin`, the `model` folder of a
     run, else the name itself (a folder or a hub id).
     """
@@ -32,7 +32,7 @@ def model_folder(name: str) -> str:
     return str(inner) if (inner / "config.json").is_file() else name
 
 
-def weights_sha256(folder: Path) -> str:
+def hash_weights(folder: Path) -> str:
     """Return one SHA-256 of the names and contents of a folder's safetensors files."""
     total = hashlib.sha256()
     for path in sorted(folder.glob("*.safetensors")):
@@ -52,23 +52,23 @@ def _read_record(name: str, file: str) -> Any:
     try:
         return parse(path.read_bytes())
     except ValueError as error:
-        raise _damage_error(path, str(error)) from error
+        raise _explain_damage(path, str(error)) from error
 
 
 def check_weights(name: str) -> None:
     """Raise VerificationError where a run's weights are not those that its summary records."""
     summary, model = _read_record(name, SUMMARY), Path(name) / MODEL
     recorded = summary.get("model_sha256") if isinstance(summary, dict) else None
-    if recorded is not None and recorded != weights_sha256(model):
-        raise _damage_error(model, f"the weights differ from those in {SUMMARY}")
+    if recorded is not None and recorded != hash_weights(model):
+        raise _explain_damage(model, f"the weights differ from those in {SUMMARY}")
 
 
-def trained_prompt(name: str) -> str:
+def read_prompt(name: str) -> str:
     """Return the prompt version that a policy was trained with; the default without a prompt.json.
 
     Raises InputError for a prompt.json without a version.
     """
-    path = Path(model_folder(name)) / PROMPT_FILE
+    path = Path(locate_model(name)) / PROMPT_FILE
     if not path.is_file():
         return prompts.DEFAULT
     version = prompt_record(path).get("version")
@@ -83,13 +83,13 @@ def longest_source(name: str) -> int | None:
     It is the longest source of the training run; for a model of the built-in kind without a run,
     the longest sentence of its pretraining. Raises VerificationError where run.json is damaged.
     """
-    longest = _trained_max_chars(name)
-    if longest is None and is_built_in_kind(Path(model_folder(name))):
+    longest = _read_trained_max_chars(name)
+    if longest is None and is_built_in_kind(Path(locate_model(name))):
         return BUILTIN_CHARS
     return longest
 
 
-def _trained_max_chars(name: str) -> int | None:
+def _read_trained_max_chars(name: str) -> int | None:
     """Return `policy.max_chars` of a run; None without one."""
     try:
         record = _read_record(name, RUN)
@@ -97,11 +97,11 @@ def _trained_max_chars(name: str) -> int | None:
     except AttributeError:  # not objects in objects
         longest = 0
     if longest is not None and (not isinstance(longest, int) or longest < 1):
-        raise _damage_error(Path(name) / RUN, f"policy.max_chars is {longest!r}")
+        raise _explain_damage(Path(name) / RUN, f"policy.max_chars is {longest!r}")
     return longest
 
 
-def _damage_error(path: Path, why: str) -> VerificationError:
+def _explain_damage(path: Path, why: str) -> VerificationError:
     return VerificationError(
         f"{path}: damaged ({why}): copy the run again, or name its folder `{MODEL}` instead"
     )

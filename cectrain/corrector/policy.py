@@ -24,7 +24,7 @@ from cecdata.models.causal import (
     token_budget,
 )
 from cecdata.models.hub import checkpoint_identity, run_identity
-from cecdata.models.loading import in_batches, thread_count, use_threads
+from cecdata.models.loading import run_in_batches, thread_count, use_threads
 from cectrain.corrector import folder, speculative
 from cectrain.corrector.correction import Edit, Proposer, make_edit
 from cectrain.corrector.edit_guard import Plain, put_stand_ins
@@ -53,8 +53,8 @@ def load(
     steps at the end of a schedule are smaller than bfloat16 can add. Raises InputError where
     nothing loads or the folder is not whole.
     """
-    version = prompt or folder.trained_prompt(name)
-    where = folder.model_folder(name)
+    version = prompt or folder.read_prompt(name)
+    where = folder.locate_model(name)
     folder.check_weights(name)
     loaded = causal.load(where, version, device, dtype, extra="train")
     longest = folder.longest_source(name)
@@ -111,8 +111,8 @@ def write_greedily(policy: Policy, sources: Sequence[str], batch: int) -> list[W
             for answer, budget in zip(written, budgets, strict=True)
         ]
 
-    with speculative.evaluating(policy.model):
-        return list(in_batches([len(ids) for ids in prompts], batch, run))
+    with speculative.pause_training(policy.model):
+        return list(run_in_batches([len(ids) for ids in prompts], batch, run))
 
 
 def correct_texts(policy: Policy, sources: Sequence[str], batch: int = 64) -> list[str]:
@@ -179,10 +179,10 @@ class PolicyProposer(Proposer):
 
     @property
     def identity(self) -> Mapping[str, object]:
-        torch, transformers = hub.torch_and_transformers("train")
+        torch, transformers = hub.import_torch("train")
         model = self.policy.model
         return {
-            **checkpoint_identity(folder.model_folder(self._name), model),
+            **checkpoint_identity(folder.locate_model(self._name), model),
             **run_identity(torch, transformers, str(model.device)),
             **prompt_identity(self.policy),
             "dtype": str(model.dtype),

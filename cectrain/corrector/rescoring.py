@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from cecdata.common.codec import parse
 from cecdata.common.durable import write_text
 from cecdata.common.errors import InputError
-from cecdata.common.machine import user_folder
+from cecdata.common.machine import find_user_folder
 from cecdata.common.progress import holding_lock
 from cecdata.lm import LanguageModel
 from cectrain.corrector.correction import Change
@@ -178,7 +178,7 @@ def do_overlap(a: Change, b: Change) -> bool:
 def calibration_path(identity: str, lm: str) -> Path:
     """Return where `cectrain calibrate` keeps the weights of a model beside n-grams."""
     digest = sha256(f"{KIND}\n{identity}\n{lm}".encode()).hexdigest()[:16]
-    return user_folder("XDG_DATA_HOME") / "cec-zero" / "calibrations" / f"{digest}.json"
+    return find_user_folder("XDG_DATA_HOME") / "cec-zero" / "calibrations" / f"{digest}.json"
 
 
 def read_weights(identity: str, lm: str) -> Weights | None:

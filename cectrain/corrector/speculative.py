@@ -88,7 +88,7 @@ def is_supported(model: Any) -> bool:
 
 
 @contextmanager
-def evaluating(model: Any) -> Iterator[None]:
+def pause_training(model: Any) -> Iterator[None]:
     """Let the model compute without gradients and dropout inside."""
     import torch
 
@@ -129,7 +129,7 @@ def write_answers(
     widest = max((len(draft) for draft in drafts), default=0) + 1
     at_once = max(1, _CELLS // (widest * int(model.config.vocab_size)))
     written: list[Written] = []
-    with evaluating(model):
+    with pause_training(model):
         for start in range(0, len(prompts), at_once):
             rows = slice(start, start + at_once)
             branches = _start(prompts[rows], drafts[rows], size)

@@ -150,7 +150,7 @@ def ids_of(pairs: pa.RecordBatch | pa.Table) -> npt.NDArray[np.uint64]:
     return np.asarray(pairs.column("id")).view(np.uint64)
 
 
-def as_unsigned(ids: Sequence[int]) -> npt.NDArray[np.uint64]:
+def to_unsigned(ids: Sequence[int]) -> npt.NDArray[np.uint64]:
     """Return the bits of ids as uint64."""
     return np.array([number % 2**64 for number in ids], np.uint64)
 

@@ -31,9 +31,9 @@ from cectrain.data.shards import (
     LabelledPairs,
     Pair,
     PairSource,
-    as_unsigned,
     draw_ids,
     mix_in_clean,
+    to_unsigned,
 )
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ def _to_sentences(pairs: Sequence[Pair]) -> pa.RecordBatch:
     """Return the targets of pairs as a batch of the schema SENTENCE."""
     return pa.RecordBatch.from_arrays(
         [
-            pa.array(as_unsigned([pair.id for pair in pairs]).view(np.int64)),
+            pa.array(to_unsigned([pair.id for pair in pairs]).view(np.int64)),
             pa.array([pair.target for pair in pairs], pa.string()),
             pa.array([""] * len(pairs), pa.string()),
         ],

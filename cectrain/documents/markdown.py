@@ -47,7 +47,7 @@ def find_passages(source: str) -> Iterator[Passage]:
     starts = [0, *accumulate(sizes)]
     marks: dict[int, list[_Mark]] = {}
     at = 0
-    for token in _parser(marks).parse(source):
+    for token in _make_parser(marks).parse(source):
         first, last = token.map or (0, 0)
         if token.type == "html_block":
             yield from tags.find_passages(source, starts[first], starts[last])
@@ -91,7 +91,7 @@ def _parts(content: str, places: list[int], marks: list[_Mark]) -> Iterator[Span
         done = max(done, end)
 
 
-def _parser(marks: dict[int, list[_Mark]]) -> MarkdownIt:
+def _make_parser(marks: dict[int, list[_Mark]]) -> MarkdownIt:
     """Return a parser that notes the marks of each list of tokens, by its id."""
     parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
     parser.use(front_matter_plugin).use(dollarmath_plugin, allow_digits=False, double_inline=True)

@@ -33,7 +33,7 @@ def load_policy(config: PolicyConfig, device: str = "auto") -> Policy:
     return load(config.name, config.prompt, device)
 
 
-def with_adapter(policy: Policy, config: PolicyConfig) -> Policy:
+def add_adapter(policy: Policy, config: PolicyConfig) -> Policy:
     """Return the policy with a LoRA adapter on all linear layers if `policy.lora_rank` is set."""
     if not config.lora_rank:
         return policy

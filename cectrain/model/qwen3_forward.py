@@ -104,7 +104,7 @@ def answer_loss(
     `ids` and `labels` are [rows, longest], padded on the right. A label is at its own token's
     position, negative without one, as in `transformers`.
     """
-    hidden, wanted = before_answers(model, ids, labels, dtype)
+    hidden, wanted = split_at_answers(model, ids, labels, dtype)
     log_probs, _ = Head.apply(hidden, model.lm_head.weight.to(dtype), wanted, 1.0)
     return -log_probs.mean()
 
@@ -118,18 +118,18 @@ def answer_log_probs(
 ) -> torch.Tensor:
     """Return the log-probability of each row's answer at this temperature, [rows], no gradient."""
     with torch.no_grad():
-        hidden, wanted = before_answers(model, ids, labels, dtype)
+        hidden, wanted = split_at_answers(model, ids, labels, dtype)
         head = model.lm_head.weight.to(dtype)
         log_probs, _ = Head.apply(hidden, head, wanted, temperature)
         owner = (labels[:, 1:] >= 0).nonzero(as_tuple=True)[0]
         return torch.zeros(len(ids)).index_add_(0, owner, log_probs)
 
 
-def before_answers(
+def split_at_answers(
     model: PreTrainedModel, ids: torch.Tensor, labels: torch.Tensor, dtype: torch.dtype
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the normed state one position before each label [tokens, width], and the labels."""
-    states = final_states(model, ids, dtype)
+    states = run_layers(model, ids, dtype)
     positions = (labels[:, 1:] >= 0).nonzero(as_tuple=True)
     hidden = states[:, :-1][positions]
     last = model.model.norm
@@ -137,16 +137,16 @@ def before_answers(
     return normed, labels[:, 1:][positions]
 
 
-def final_states(model: PreTrainedModel, ids: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+def run_layers(model: PreTrainedModel, ids: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """Return the residual stream after the last layer, [rows, longest, width]."""
     length = ids.shape[1]
     states = functional.embedding(ids, model.model.embed_tokens.weight).to(dtype)
-    angles = _angles(model, length, dtype)
+    angles = _compute_angles(model, length, dtype)
     later = torch.full((length, length), _NEVER).triu(1).to(dtype)
     for layer in model.model.layers:
         before = layer.input_layernorm
         normed = Norm.apply(states, before.weight, before.variance_epsilon)
-        states = states + _attention(model, layer.self_attn, normed, angles, later)
+        states = states + _attend_to_keys(model, layer.self_attn, normed, angles, later)
         after = layer.post_attention_layernorm
         normed = Norm.apply(states, after.weight, after.variance_epsilon)
         gate, up, down = (
@@ -157,7 +157,7 @@ def final_states(model: PreTrainedModel, ids: torch.Tensor, dtype: torch.dtype) 
     return states
 
 
-def _attention(
+def _attend_to_keys(
     model: PreTrainedModel,
     layer: torch.nn.Module,
     states: torch.Tensor,
@@ -183,7 +183,7 @@ def _attention(
     return functional.linear(joined, layer.o_proj.weight.to(dtype))
 
 
-def _angles(
+def _compute_angles(
     model: PreTrainedModel, length: int, dtype: torch.dtype
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the cosines and sines of the rotary positions, [length, head size]."""
@@ -215,7 +215,7 @@ def log_probs_and_entropies(
     # The lean pass supports padding on the right only, so each row is shifted to the left edge.
     before = mask.argmax(dim=1, keepdim=True)
     moved = (torch.arange(positions) + before).clamp(max=positions - 1)
-    states = final_states(model, ids.gather(1, moved), dtype)
+    states = run_layers(model, ids.gather(1, moved), dtype)
     at = positions - written - 1 + torch.arange(written) - before
     hidden = states.gather(1, at[:, :, None].expand(-1, -1, states.shape[2]))
     last = model.model.norm

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from cectrain.checkpoints import load_optimizer, optimizer_tensors
+from cectrain.checkpoints import load_optimizer, name_states
 from cectrain.config import PpoConfig
 
 if TYPE_CHECKING:
@@ -48,20 +48,20 @@ class Baseline:
         ppo, values_P = self._ppo, torch.zeros(len(rewards_P_L))
         features_P_D = None
         if self.value is not None:
-            features_P_D = self._features(model, prompts)
+            features_P_D = self._gather_features(model, prompts)
             values_P = self.value.predict(features_P_D)
         advantages_P_L = compute_advantages(rewards_P_L, ppo.baseline, values_P, ppo.whiten)
         # After the advantages: V is frozen while it judges a batch (docs/paper.md row 3).
         if self.value is not None and features_P_D is not None:
             self.value.fit(features_P_D, rewards_P_L.mean(dim=1))
-        subtracted = baselines(rewards_P_L, ppo.baseline, values_P)
+        subtracted = compute_baselines(rewards_P_L, ppo.baseline, values_P)
         return advantages_P_L, {
             "zero_advantage_share": zero_advantage_share(rewards_P_L),
             "explained_variance": explained_variance(rewards_P_L, subtracted),
             "value_mean": float(values_P.mean()),
         }
 
-    def _features(
+    def _gather_features(
         self, model: PreTrainedModel, prompts: Mapping[str, torch.Tensor]
     ) -> torch.Tensor:
         """Return the inputs of V for the sources of all ranks, shape [P, D], on the CPU."""
@@ -82,7 +82,7 @@ def compute_advantages(
     candidates. `group`: the group's mean. `none`: 0. `whiten = "batch"` normalises the result to
     mean 0 and standard deviation 1. Equal values are not divided.
     """
-    centred = rewards_P_L - baselines(rewards_P_L, baseline, values_P)
+    centred = rewards_P_L - compute_baselines(rewards_P_L, baseline, values_P)
     if whiten == "batch":
         spread = centred.std(correction=0)
         shifted = centred - centred.mean()
@@ -90,7 +90,9 @@ def compute_advantages(
     return centred
 
 
-def baselines(rewards_P_L: torch.Tensor, baseline: str, values_P: torch.Tensor) -> torch.Tensor:
+def compute_baselines(
+    rewards_P_L: torch.Tensor, baseline: str, values_P: torch.Tensor
+) -> torch.Tensor:
     """Return the values that are subtracted, broadcastable to [P, L]."""
     if baseline == "value":
         return values_P[:, None]
@@ -150,7 +152,7 @@ class ValueNetwork:
         from safetensors.torch import save_file
 
         tensors = {f"net.{name}": value for name, value in self._net.state_dict().items()}
-        tensors |= optimizer_tensors(self._adam, "adam")
+        tensors |= name_states(self._adam, "adam")
         save_file(tensors, folder / FILE)
 
     def load(self, folder: Path) -> None:

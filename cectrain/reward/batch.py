@@ -59,7 +59,7 @@ class Batch:
     @cached_property
     def labels_P_L(self) -> IntArray:
         """The DBSCAN cluster of each candidate in its group; −1 is noise."""
-        return dbscan(distances_of(self.vectors[0]), self.config.epsilon, self.counted_P_L)
+        return dbscan(measure_distances(self.vectors[0]), self.config.epsilon, self.counted_P_L)
 
     @cached_property
     def members_P_L(self) -> BoolArray:
@@ -74,7 +74,7 @@ def to_unit(vectors: Vectors) -> FloatArray:
     return wide / np.where(length == 0, 1.0, length)
 
 
-def distances_of(embeddings_P_L_D: Vectors) -> FloatArray:
+def measure_distances(embeddings_P_L_D: Vectors) -> FloatArray:
     """Return 1 − cos within each group, [P, L, L], symmetric and 0 on the diagonal.
 
     The paper does not name its metric (docs/paper.md row 19).

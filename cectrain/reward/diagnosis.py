@@ -17,7 +17,7 @@ from cecdata.common.errors import InputError, UsageError
 from cecdata.embed import Encoder
 from cectrain.config import RewardConfig
 from cectrain.data.shards import HELD_OUT, Pair
-from cectrain.reward.batch import Batch, FloatArray, distances_of, to_unit
+from cectrain.reward.batch import Batch, FloatArray, measure_distances, to_unit
 from cectrain.reward.candidates import KINDS, PROFILES, Bank, draw_groups, make_bank
 from cectrain.reward.terms import Rewards, find_alpha_star, total_reward
 
@@ -136,7 +136,7 @@ def choose_radius(bank: Bank, vectors_P_K_D: FloatArray) -> float:
 
     It is a low quantile of the distances between a right answer, a copy and wrong ones.
     """
-    apart_P_K_K = distances_of(vectors_P_K_D)
+    apart_P_K_K = measure_distances(vectors_P_K_D)
     kinds = [bank.columns(kind) for kind in KINDS[:4]]
     between = [
         apart_P_K_K[:, a, b]
@@ -162,14 +162,14 @@ def _measure_reward(
     lone_P, copy_P = alone.total_P_L[:, 0], alone.total_P_L[:, 1]
     labels_P_L = alone.batch.labels_P_L
     joined_P = (labels_P_L == labels_P_L[:, :1]).all(axis=1) & (labels_P_L[:, 0] >= 0)
-    accuracy, low = _variant_accuracy(bank, vectors_P_K_D, config)
+    accuracy, low = _measure_variant_accuracy(bank, vectors_P_K_D, config)
     rng = np.random.default_rng((seed, size))
     profiles: dict[str, float | None] = {}
     for name, profile in PROFILES.items():
         drawn_P_L = draw_groups(bank, profile, size, rng)
         right_P_L = np.take_along_axis(bank.right(), drawn_P_L, axis=1)
         rewards = _compute_rewards(bank, vectors_P_K_D, drawn_P_L, config)
-        profiles[name] = pair_accuracy(rewards.total_P_L, right_P_L)
+        profiles[name] = score_ranking(rewards.total_P_L, right_P_L)
     return RewardFigures(
         config=config,
         alpha_star=find_alpha_star(config.tau, config.beta),
@@ -181,7 +181,7 @@ def _measure_reward(
     )
 
 
-def _variant_accuracy(
+def _measure_variant_accuracy(
     bank: Bank, vectors_P_K_D: FloatArray, config: RewardConfig
 ) -> tuple[float, float]:
     """Return how often a right variant earns more than a wrong text, and a lower bound of that.
@@ -216,7 +216,7 @@ def _compute_rewards(
     )
 
 
-def pair_accuracy(rewards_P_L: FloatArray, right_P_L: npt.NDArray[np.bool_]) -> float | None:
+def score_ranking(rewards_P_L: FloatArray, right_P_L: npt.NDArray[np.bool_]) -> float | None:
     """Return how often a right candidate earns more than a wrong one of its group.
 
     Ties count half. None if no group has both.

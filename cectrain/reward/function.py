@@ -102,7 +102,7 @@ def _is_reward(value: object) -> bool:
         return False
 
 
-def _mean_of_functions(batch: Batch) -> FloatArray:
+def _average_functions(batch: Batch) -> FloatArray:
     """Return the mean of all functions [P, L], weighted by their shares."""
     shares: Mapping[str, float] = batch.config.functions
     total = sum(shares.values())
@@ -111,4 +111,4 @@ def _mean_of_functions(batch: Batch) -> FloatArray:
 
 
 FUNCTION = Term("function", lambda batch: call_function(batch, batch.config.reward), lambda _c: 1.0)
-FUNCTIONS = Term("functions", _mean_of_functions, lambda config: sum(config.functions.values()))
+FUNCTIONS = Term("functions", _average_functions, lambda config: sum(config.functions.values()))

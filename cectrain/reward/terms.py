@@ -37,7 +37,7 @@ PAIR = Term(
 )
 
 
-def consensus_rewards(batch: Batch) -> FloatArray:
+def compute_consensus_rewards(batch: Batch) -> FloatArray:
     """Return r_cons of each candidate; 0 for a group without a cluster (docs/paper.md row 19)."""
     units, members_P_L = to_unit(batch.vectors[0]), batch.members_P_L
     # A cosine does not depend on scale: the sum serves as the mean.
@@ -71,7 +71,7 @@ def _measure_clusters(batch: Batch) -> dict[str, float]:
 
 CONSENSUS = Term(
     "consensus",
-    consensus_rewards,
+    compute_consensus_rewards,
     lambda config: 1 - config.alpha,
     _measure_clusters,
     ("cluster_share", "no_cluster"),
@@ -110,7 +110,7 @@ USEFUL = Term(
 )
 
 
-def with_unchanged_reward(rewards_P_L: FloatArray, batch: Batch, unchanged: float) -> FloatArray:
+def add_unchanged_reward(rewards_P_L: FloatArray, batch: Batch, unchanged: float) -> FloatArray:
     """Return R, but `unchanged` for each candidate that leaves an error as it is, shape [P, L].
 
     If R is 1 for the reference and 0 otherwise, a wrong change costs no more than none, and a
@@ -165,7 +165,7 @@ def total_reward(batch: Batch) -> Rewards:
     if additional:
         total_P_L = (1 - config.additional_weight) * total_P_L + _sum_weighted(additional, config)
     if config.unchanged is not None and config.is_consensus:
-        total_P_L = with_unchanged_reward(total_P_L, batch, config.unchanged)
+        total_P_L = add_unchanged_reward(total_P_L, batch, config.unchanged)
     return Rewards(total_P_L, values | additional, batch)
 
 

@@ -65,12 +65,12 @@ class GroupSampler(Sampler[int]):  # type: ignore[misc]  # torch is not followed
         walk = shards.order_rows(len(self._pairs), self._pairs.seed, self._epoch)
         whole = walk[: len(walk) // self._groups * self._groups].reshape(-1, self._groups)
         for start in range(0, len(whole), self._buckets):
-            for batch in self._by_length(whole[start : start + self._buckets], start).tolist():
+            for batch in self._sort_by_length(whole[start : start + self._buckets], start).tolist():
                 for _ in range(self._repeats):
                     for position in batch:
                         yield from [position] * self._size
 
-    def _by_length(self, batches: npt.NDArray[np.int64], start: int) -> npt.NDArray[np.int64]:
+    def _sort_by_length(self, batches: npt.NDArray[np.int64], start: int) -> npt.NDArray[np.int64]:
         """Return the same sources with similar lengths in each batch, [batches, groups]."""
         if self._lengths is None:
             return batches
@@ -149,7 +149,7 @@ def _log_probs(policy: Policy, pairs: Sequence[Pair], temperature: float) -> tor
         return qwen3_forward.answer_log_probs(
             model, batch["input_ids"], batch["labels"], qwen3_forward.fast_dtype(), temperature
         )
-    with speculative.evaluating(model):
+    with speculative.pause_training(model):
         logits, labels = answer_logits(model, batch)
     logp = torch.log_softmax(logits.float() / temperature, -1)
     logp = logp.gather(2, labels.clamp(min=0)[:, :, None])[:, :, 0]

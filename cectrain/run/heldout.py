@@ -96,12 +96,12 @@ def _score_answers(
         over_correction=_share([row.prediction != row.target for row in right]),
         length_differs=_share([len(row.prediction) != len(row.source) for row in rows]),
         f1=_sentence_f1(rows),
-        by_operator=exact_by_operator(pairs, exact),
+        by_operator=count_exact_by_operator(pairs, exact),
         answers=tuple(answers),
     )
 
 
-def exact_by_operator(pairs: Sequence[Pair], exact: Sequence[bool]) -> dict[str, float]:
+def count_exact_by_operator(pairs: Sequence[Pair], exact: Sequence[bool]) -> dict[str, float]:
     """Return the share of exact answers to the erroneous sources of each operator."""
     hits: dict[str, list[bool]] = {}
     for pair, hit in zip(pairs, exact, strict=True):

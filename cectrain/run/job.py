@@ -16,7 +16,7 @@ from cectrain.corrector.policy import Policy, check_context, make_reader
 from cectrain.data import shards
 from cectrain.data.shards import TRAIN, Pair, PairSource
 from cectrain.data.training_pairs import TrainingPairs, select_pairs
-from cectrain.model.policy import load_policy, with_adapter
+from cectrain.model.policy import add_adapter, load_policy
 from cectrain.run import heldout, metrics_log
 from cectrain.run.heldout import HeldOut
 from cectrain.run.metrics_log import Logger, MetricsLog
@@ -105,7 +105,7 @@ def set_up_torch(seed: int, *, deterministic: bool = True) -> None:
     torch.backends.cuda.enable_cudnn_sdp(not deterministic)  # its backward pass varies
 
 
-def longest_candidate(config: Config) -> int:
+def find_longest_candidate(config: Config) -> int:
     """Return the most tokens of a candidate: `ppo.new_tokens`, or enough for `max_chars`.
 
     The built-in policy has one token a character; others need at most two.
@@ -128,9 +128,9 @@ def prepare(
     """
     state = Path(out).absolute() / STATE
     set_up_torch(config.seed, deterministic=config.deterministic)
-    policy = with_adapter(load_policy(config.policy), config.policy)
+    policy = add_adapter(load_policy(config.policy), config.policy)
     limit = config.policy.max_chars
-    check_context(policy, "长" * limit, longest_candidate(config))
+    check_context(policy, "长" * limit, find_longest_candidate(config))
     heldout_pairs, clean = shards.draw_held_out(dataset, config.data, limit, _HELD_OUT_SEED)
     log(
         f"{len(heldout_pairs):,} held-out pairs and {len(clean):,} right sentences are scored, "

@@ -98,7 +98,7 @@ class MetricsLog:
         return text
 
 
-def kept_lines(path: Path, sft_step: int, ppo_step: int) -> str:
+def read_kept_lines(path: Path, sft_step: int, ppo_step: int) -> str:
     """Return the lines that a resume from these steps does not write again."""
     limits = {"sft": sft_step, "ppo": ppo_step, "heldout": ppo_step, "watch": ppo_step}
     texts: dict[tuple[str, int], str] = {}

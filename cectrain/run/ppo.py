@@ -14,7 +14,7 @@ from cectrain import checkpoints, distributed
 from cectrain.config import PpoConfig, RewardConfig
 from cectrain.run import metrics_log
 from cectrain.run.heldout import BestPolicy, HeldOut
-from cectrain.run.job import Job, Trained, longest_candidate
+from cectrain.run.job import Job, Trained, find_longest_candidate
 
 if TYPE_CHECKING:
     from trl import GRPOConfig
@@ -134,7 +134,7 @@ def _make_trainer(job: Job, rewarder: GroupReward) -> GroupTrainer:
         config.ppo,
         out=job.state / "ppo",
         seed=config.seed,
-        new_tokens=longest_candidate(config),
+        new_tokens=find_longest_candidate(config),
         processes=distributed.world_size(),
         cpu=not torch.cuda.is_available(),
     )

@@ -25,8 +25,8 @@ from cectrain.corrector.folder import (
     RUN,
     SUMMARY,
     check_weights,
-    model_folder,
-    weights_sha256,
+    hash_weights,
+    locate_model,
 )
 from cectrain.data.shards import PairSource
 from cectrain.distributed import world_size
@@ -53,7 +53,7 @@ def run_identity(config: Config, dataset: PairSource, encoder: Encoder | None) -
     may change.
     """
     name = config.policy.name
-    folder = model_folder(name)
+    folder = locate_model(name)
     start = checkpoint_identity(folder)
     if folder != name:
         start["checkpoint"] = Path(name).name
@@ -87,7 +87,7 @@ def publish(
     staged = f"{STATE}/{MODEL}"
     save_model(job.policy, work.root / staged, facts, job.config.policy.save_dtype)
     work.publish(staged, MODEL)
-    facts["model_sha256"] = weights_sha256(work.root / MODEL)
+    facts["model_sha256"] = hash_weights(work.root / MODEL)
     work.write_text(ANSWERS, _answer_lines(job, trained))
     work.write_bytes(SUMMARY, seal_object(facts))
     return facts
@@ -179,7 +179,7 @@ def begin(
     sft_step = checkpoints.find_newest_step(state / "sft")
     batch = checkpoints.find_newest_step(state / "ppo") // config.ppo.epochs
     path = out / metrics_log.FILE
-    work.write_text(metrics_log.FILE, metrics_log.kept_lines(path, sft_step, batch))
+    work.write_text(metrics_log.FILE, metrics_log.read_kept_lines(path, sft_step, batch))
     write_run(work, identity)
     totals = {"sft": config.sft.steps, "ppo": config.ppo.updates}
     return MetricsLog(path, log, on_step, totals)
@@ -200,7 +200,7 @@ def write_run(work: Workspace, identity: Mapping[str, object]) -> None:
     work.write_text(RUN, json.dumps(facts, ensure_ascii=False, indent=1, sort_keys=True) + "\n")
 
 
-def result_tables(out: Path, summary: Mapping[str, Json]) -> str:
+def write_result_tables(out: Path, summary: Mapping[str, Json]) -> str:
     """Return the results of the finished run in `out` as tables in Markdown.
 
     The held-out sentences also choose the policy that is published, so its scores are a little too
@@ -211,7 +211,7 @@ def result_tables(out: Path, summary: Mapping[str, Json]) -> str:
     answers = [json.loads(line) for line in (out / ANSWERS).read_text("utf-8").splitlines()]
     wrong = [line for line in answers if line["source"] != line["target"]]
     head = f"of {len(wrong):,} wrong and {len(answers) - len(wrong):,} right held-out sentences, %"
-    tables = (_scores(summary, head), _samples(wrong), (["run", "value"], facts))
+    tables = (_scores(summary, head), _write_samples(wrong), (["run", "value"], facts))
     return "\n\n".join([_change(summary), *(markdown.make_table(*table) for table in tables)])
 
 
@@ -233,7 +233,7 @@ def _scores(summary: Mapping[str, Json], head: str) -> tuple[list[str], list[lis
     return [head, *stages], rows
 
 
-def _samples(wrong: list[dict[str, str]]) -> tuple[list[str], list[list[str]]]:
+def _write_samples(wrong: list[dict[str, str]]) -> tuple[list[str], list[list[str]]]:
     """Return three held-out sentences with errors, first those that are corrected otherwise now."""
     wrong.sort(key=lambda line: line["before"] == line["best"])
     names = ("source", "target", "before", "best")

@@ -17,7 +17,7 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from cecdata.common.errors import CecError
 from cectrain import checkpoints, distributed
-from cectrain.checkpoints import load_optimizer, optimizer_tensors
+from cectrain.checkpoints import load_optimizer, name_states
 from cectrain.config import SftConfig
 from cectrain.corrector.policy import Policy
 from cectrain.data.shards import Pair
@@ -58,7 +58,7 @@ def train_sft(
 
     def batches(steps: range) -> Iterator[Batch]:
         for step in steps:
-            chosen = supervised_batch(pairs, step, config.batch)
+            chosen = read_batch(pairs, step, config.batch)
             yield collate(policy, chosen[distributed.rank() :: distributed.world_size()])
 
     fit(policy, batches, [optimizer], config, folder, lambda n: schedule(n, config), log)
@@ -87,7 +87,7 @@ def schedule(step: int, config: SftConfig) -> float:
     return 0.1 + 0.45 * (1 + math.cos(math.pi * done))
 
 
-def supervised_batch(pairs: TrainingPairs, step: int, size: int) -> list[Pair]:
+def read_batch(pairs: TrainingPairs, step: int, size: int) -> list[Pair]:
     """Return a step's pairs, of similar lengths, from a pool of batches."""
     pool = _sort_pool(pairs, step // _POOL, size * _POOL)
     # Steps take the pool's batches with a stride, so that lengths do not rise from step to step.
@@ -140,7 +140,7 @@ def fit(
         done = step + 1
         saves = done % config.save_every == 0 or done == config.steps
         logs = done % config.log_every == 0 or saves  # so that a resume loses no figures
-        with full_device(_ADVICE):
+        with explain_memory(_ADVICE):
             check = logs or not waits
             passes = config.accumulation
             loss, count = set_gradient(policy, loss_of, batch, passes, step, check=check)
@@ -173,7 +173,7 @@ def save_state(
 
     moments: dict[str, torch.Tensor] = {}
     for number, optimizer in enumerate(optimizers):
-        moments |= optimizer_tensors(optimizer, str(number))
+        moments |= name_states(optimizer, str(number))
     weights = {n: p.detach().cpu().contiguous() for n, p in policy.model.named_parameters()}
 
     def fill(staged: Path) -> None:
@@ -270,7 +270,7 @@ def trim_sometimes(step: int) -> bool:
 
 
 @contextmanager
-def full_device(advice: str) -> Iterator[None]:
+def explain_memory(advice: str) -> Iterator[None]:
     """Raise CecError, with advice, instead of torch's error if the device is out of memory."""
     try:
         yield

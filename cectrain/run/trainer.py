@@ -37,7 +37,7 @@ from cectrain.reward.group_reward import GroupReward
 from cectrain.run.batches import GroupSampler, View, drop_zero_advantages, select
 from cectrain.run.callback import SealCallback
 from cectrain.run.loss import collate, loss_function
-from cectrain.run.supervised import full_device, refuse_nan, supervised_batch, trim_sometimes
+from cectrain.run.supervised import explain_memory, read_batch, refuse_nan, trim_sometimes
 
 if TYPE_CHECKING:
     import datasets
@@ -61,7 +61,7 @@ class Cycle:
 
 
 class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
-    """GRPOTrainer with baselines of its own, fast rollouts and a supervised gradient."""
+    """GRPOTrainer with compute_baselines of its own, fast rollouts and a supervised gradient."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         if resume_from_checkpoint is not None and self.baseline.value is not None:
             self.baseline.value.load(Path(resume_from_checkpoint))
         folder = Path(self.args.output_dir)
-        with naming_errors(folder), checkpoints.naming_full_disk(folder), full_device(_ADVICE):
+        with naming_errors(folder), checkpoints.naming_full_disk(folder), explain_memory(_ADVICE):
             return super().train(resume_from_checkpoint, **more)
 
     def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
@@ -166,12 +166,12 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         first = self.accelerator.process_index * len(inputs)
         share = advantages.reshape(-1)[first : first + len(inputs)]
         out["advantages"] = share.to(out["advantages"])
-        out = self._with_fewer_rows(out)
+        out = self._drop_rows(out)
         cycle.tokens = int(out["completion_mask"].sum())
         cycle.seconds = time.perf_counter() - started
         return out
 
-    def _with_fewer_rows(self, out: dict[str, Any]) -> dict[str, Any]:
+    def _drop_rows(self, out: dict[str, Any]) -> dict[str, Any]:
         """Return the batch without rows that have no gradient, and with its old log-probs."""
         before = len(out["advantages"])
         out = drop_zero_advantages(out, self.args.steps_per_generation)
@@ -238,7 +238,7 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
             return
         step = self.state.global_step
         policy = self.current_policy()
-        pairs = supervised_batch(self._sft_pairs, -(-self._warmup_examples // size) + step, size)
+        pairs = read_batch(self._sft_pairs, -(-self._warmup_examples // size) + step, size)
         batch = collate(policy, pairs)
         loss_of = loss_function(
             policy,

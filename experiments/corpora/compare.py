@@ -47,7 +47,7 @@ from cecdata.config import Config, load
 from cecdata.corpus.ids import hash_texts, id_column, is_validation
 from cecdata.lm import open_scorer
 from cecdata.lm.ngrams import find_model
-from cecdata.models.hub import sha256_of_model
+from cecdata.models.hub import hash_model
 from cecdata.perturbation.engine import Perturber
 from cecdata.shards.manifest import fingerprint
 from cecdata.shards.schema import SENTENCE
@@ -265,7 +265,7 @@ def settings_of(
 ) -> dict[str, object]:
     """Return what a score depends on: the options, and digests of what is read."""
     settings = {key: getattr(asked, key) for key in SETTINGS} | variant
-    settings["policy"] = sha256_of_model(asked.policy) if asked.policy else None
+    settings["policy"] = hash_model(asked.policy) if asked.policy else None
     if asked.rescore:
         settings["judge"] = open_judge(asked.rescore).identity
     settings["clean text"] = sha256_of(asked.corpus).sha256

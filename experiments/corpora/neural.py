@@ -17,7 +17,7 @@ from cectrain.corrector.corrector import Corrector
 from cectrain.corrector.policy import PolicyProposer, load
 from cectrain.data.training_pairs import TrainingPairs
 from cectrain.run.loss import collate
-from cectrain.run.supervised import fit, supervised_batch
+from cectrain.run.supervised import fit, read_batch
 from experiments.pretraining import config as pretraining
 from experiments.pretraining.run import optimizers
 
@@ -68,7 +68,7 @@ def trained(
     folder.mkdir(parents=True, exist_ok=True)
     fit(
         policy,
-        lambda steps: (collate(policy, supervised_batch(rows, step, BATCH)) for step in steps),
+        lambda steps: (collate(policy, read_batch(rows, step, BATCH)) for step in steps),
         optimizers(policy, asked),
         SftConfig(steps=steps, save_every=100),
         folder,

@@ -25,13 +25,13 @@ from cecdata.hanzi.readings import common_readings
 from cecdata.models.loading import pick_device
 from cectrain import checkpoints
 from cectrain.config import PolicyConfig, SftConfig
-from cectrain.corrector.folder import MODEL, SUMMARY, model_folder, weights_sha256
+from cectrain.corrector.folder import MODEL, SUMMARY, hash_weights, locate_model
 from cectrain.corrector.policy import Policy
 from cectrain.data.shards import Pair
 from cectrain.model import qwen3_forward
 from cectrain.model.policy import load_policy, save_model
 from cectrain.run import metrics_log, results
-from cectrain.run.heldout import exact_by_operator
+from cectrain.run.heldout import count_exact_by_operator
 from cectrain.run.job import set_up_torch
 from cectrain.run.loss import IGNORED, answer_logits, autocast, collate, product_dtype
 from cectrain.run.metrics_log import MetricsLog
@@ -80,7 +80,7 @@ def pretrain(
         state = Path(out).absolute() / STATE
         set_up_torch(config.seed)
         step = checkpoints.find_newest_step(state / "pretrain")
-        kept = metrics_log.kept_lines(out / metrics_log.FILE, step, step)
+        kept = metrics_log.read_kept_lines(out / metrics_log.FILE, step, step)
         work.write_text(metrics_log.FILE, kept)
         write_run(work, identity)
         tell(f"continuing from step {step:,}" if step else "reading the corpus")
@@ -141,7 +141,7 @@ def _identity(
         "configuration": config.as_dict(),
         "corpus": files(corpus),
         "benchmarks": files(benchmarks) if benchmarks else {},
-        "start": weights_sha256(Path(model_folder(start))) if start else "",
+        "start": hash_weights(Path(locate_model(start))) if start else "",
         "versions": results.versions(),
     }
 
@@ -163,7 +163,7 @@ def _publish(work: Workspace, policy: Policy, summary: dict[str, Json]) -> dict[
     staged = f"{STATE}/{MODEL}"
     save_model(policy, work.root / staged, summary)
     work.publish(staged, MODEL)
-    summary["model_sha256"] = weights_sha256(work.root / MODEL)
+    summary["model_sha256"] = hash_weights(work.root / MODEL)
     work.write_bytes(SUMMARY, seal_object(summary))
     return summary
 
@@ -279,7 +279,7 @@ def _hits(policy: Policy, batch: dict[str, torch.Tensor], precision: str) -> tor
         return logits.argmax(-1)[asked] == labels[asked]
     dtype = product_dtype(precision)
     with torch.no_grad():
-        hidden, wanted = qwen3_forward.before_answers(
+        hidden, wanted = qwen3_forward.split_at_answers(
             model, batch["input_ids"], batch["labels"], dtype
         )
         head = model.lm_head.weight.to(dtype)
@@ -293,7 +293,7 @@ def watched(policy: Policy, pairs: Sequence[Pair], precision: str) -> dict[str, 
     exact = exact_greedy(policy, wrong, precision)
     clean = [Pair(pair.id, 0, pair.target, pair.target, "unchanged") for pair in pairs]
     kept = exact_greedy(policy, clean, precision)
-    by_operator = exact_by_operator(wrong, exact)
+    by_operator = count_exact_by_operator(wrong, exact)
     return {
         "heldout_exact": _mean(exact),
         "heldout_over_correction": 1 - _mean(kept),

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from cecbench.cli import cli
 from cecbench.metrics.rows import Row
-from cecbench.page import scores_by_system, write_report
+from cecbench.page import group_scores_by_system, write_report
 from cecbench.results import find_runs, read_run
 from cecbench.run import Settings, evaluate
 from cecbench.scorers import score
@@ -76,7 +76,7 @@ def test_a_report_shows_every_run(tmp_path):
                 "run", "--system", "copy", "--benchmark", tmp_path / kind / "own.tsv", "--out", out
             )
     cecbench("report", tmp_path / "runs", "--out", tmp_path / "report")
-    scores = scores_by_system(find_runs([tmp_path / "runs"]))
+    scores = group_scores_by_system(find_runs([tmp_path / "runs"]))
     assert sum(len(of_system) for of_system in scores.values()) == 4
     page = (tmp_path / "report" / "index.html").read_text("utf-8")
     assert "scored on different rows of: own" in page
@@ -312,7 +312,7 @@ def test_a_system_has_one_name_on_all_benchmarks(bench, tmp_path):
     ):
         run(file, system, "--name", name, "--out", tmp_path / "named" / str(number))
     cecbench("report", tmp_path / "named", "--out", tmp_path / "report")
-    assert set(scores_by_system(find_runs([tmp_path / "named"]))["mine"]) == {"own", "other"}
+    assert set(group_scores_by_system(find_runs([tmp_path / "named"]))["mine"]) == {"own", "other"}
 
 
 def test_two_runs_of_one_system_have_two_names(bench, tmp_path):

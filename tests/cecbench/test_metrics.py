@@ -28,7 +28,13 @@ from cecbench.metrics.rows import Row
 from cecbench.scorers import SCORERS, find_scorer, read_rows, score, score_file
 from cecdata.common.errors import InputError, UsageError
 from cecdata.hanzi import errortypes
-from cecdata.hanzi.errortypes import LEAVES, SENTENCE, counts_in_row, errors_of, sentence_type
+from cecdata.hanzi.errortypes import (
+    LEAVES,
+    SENTENCE,
+    counts_in_row,
+    find_errors,
+    name_sentence_type,
+)
 
 # Few characters, so that strings are similar: also extension B, full width, a mark, an emoji.
 ALPHABET = "的得已己𠀀，, Ａ\u0301👧"
@@ -315,15 +321,15 @@ CASES = [
 @pytest.mark.parametrize(("source", "reference", "categories"), CASES)
 def test_every_category_by_an_example(source, reference, categories):
     """Each category agrees with its description."""
-    assert [error.category for error in errors_of(source, reference)] == categories
+    assert [error.category for error in find_errors(source, reference)] == categories
 
 
 def test_a_sentences_category_follows_from_its_errors():
     """Without errors it is clean; equal categories keep theirs; others are stroke or mixed."""
-    assert sentence_type("好", "好") == "clean"
-    assert sentence_type("他以经来了", "他已经来了") == "homophone"
-    assert sentence_type("太家看大阳", "大家看太阳") == "stroke"
-    assert sentence_type("他以经来了#", "他已经来了") == "mixed"
+    assert name_sentence_type("好", "好") == "clean"
+    assert name_sentence_type("他以经来了", "他已经来了") == "homophone"
+    assert name_sentence_type("太家看大阳", "大家看太阳") == "stroke"
+    assert name_sentence_type("他以经来了#", "他已经来了") == "mixed"
 
 
 def test_the_stroke_row_takes_its_three_in_and_no_other():
@@ -340,7 +346,7 @@ texts = st.text(alphabet, max_size=8)
 @given(texts, texts)
 def test_errors_lead_from_the_reference_to_the_source(source, reference):
     """Applied to the reference, the errors give the source: none is lost or counted twice."""
-    errors = errors_of(source, reference)
+    errors = find_errors(source, reference)
     assert apply(reference, [error.edit for error in errors]) == source
     for error in errors:
         assert error.category in LEAVES

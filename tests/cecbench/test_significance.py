@@ -13,9 +13,9 @@ from cecbench import resampling
 from cecbench.resampling import Interval, Statistic, make_f_statistic
 from cecbench.scorers import score
 from cecbench.significance import (
+    compare_by_randomisation,
     compare_scores,
     correct_by_holm,
-    paired_randomisation,
 )
 from cecdata.common.errors import UsageError
 
@@ -55,7 +55,7 @@ def test_randomisation_equals_all_exchanges() -> None:
         a, b = np.where(flip, second, first), np.where(flip, first, second)
         extreme += abs(F(a.sum(0)[None] * 1.0)[0] - F(b.sum(0)[None] * 1.0)[0]) >= observed - 1e-12
         total += 1
-    comparison = paired_randomisation(first, second, F, draws=20_000)
+    comparison = compare_by_randomisation(first, second, F, draws=20_000)
     assert comparison.p_value == pytest.approx(extreme / total, abs=0.015)
     assert comparison.difference == pytest.approx(6 / 8 - 3 / 8)
 
@@ -79,7 +79,7 @@ def test_the_interval_of_a_difference_covers_it() -> None:
     generator = np.random.default_rng(7)
     large = drawn_pair(generator, 400_000)
     true = float(F(large[0].sum(0)[None] * 1.0)[0] - F(large[1].sum(0)[None] * 1.0)[0])
-    tests = [paired_randomisation(*drawn_pair(generator, 600), F, draws=1) for _ in range(300)]
+    tests = [compare_by_randomisation(*drawn_pair(generator, 600), F, draws=1) for _ in range(300)]
     covered = np.mean([one.low <= true <= one.high for one in tests])
     assert 0.93 <= covered <= 0.97
     spread = np.std([one.difference for one in tests])

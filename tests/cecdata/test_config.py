@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cecdata.common.errors import CecError, InputError, UsageError
-from cecdata.config import RECIPES, Config, config_of_manifest, load
+from cecdata.config import RECIPES, Config, decode_config, load
 
 PAPER = files("cecdata").joinpath("recipes", "paper.toml").read_text("utf-8")
 
@@ -85,14 +85,14 @@ def test_no_value_is_a_traceback(settings):
     except UsageError:
         return
     json.dumps(found.as_dict(), allow_nan=False)
-    assert config_of_manifest(json.loads(json.dumps(found.as_dict()))) == found
+    assert decode_config(json.loads(json.dumps(found.as_dict()))) == found
 
 
 def test_every_recipe_loads():
     """The recipes that ship are valid, and come back from a manifest as they went in."""
     for recipe in RECIPES:
         config = load(recipe)
-        assert config_of_manifest(json.loads(json.dumps(config.as_dict()))) == config
+        assert decode_config(json.loads(json.dumps(config.as_dict()))) == config
 
 
 def test_the_papers_recipe_has_the_papers_numbers():

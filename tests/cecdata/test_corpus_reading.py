@@ -23,7 +23,7 @@ from cecdata.corpus import lines as corpus_lines
 from cecdata.corpus.encodings import detect_encoding
 from cecdata.corpus.inputs import find_sources
 from cecdata.corpus.normalise import normalise
-from cecdata.corpus.reading import Rows, empty_corpus, read_corpus
+from cecdata.corpus.reading import Rows, explain_empty_corpus, read_corpus
 from cecdata.corpus.sources import Source
 from cecdata.shards.schema import REJECTED_ROW, ROW
 
@@ -273,8 +273,8 @@ def test_memory_is_constant(tmp_path):
 
 def test_an_empty_corpus_is_explained():
     """The error for nothing left counts the reasons and knows the usual cause."""
-    assert "no line" in str(empty_corpus(["a.txt"], {}))
-    message = str(empty_corpus(["a.txt"], {"invalid_utf8": 1200, "empty": 3}))
+    assert "no line" in str(explain_empty_corpus(["a.txt"], {}))
+    message = str(explain_empty_corpus(["a.txt"], {"invalid_utf8": 1200, "empty": 3}))
     assert "invalid_utf8 1,200, empty 3" in message
     assert "gb18030" in message
 

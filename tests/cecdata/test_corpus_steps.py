@@ -336,7 +336,7 @@ def test_every_code_point_takes_the_right_way():
 
 def test_no_pair_of_plain_characters_composes():
     """Two unflagged characters never merge in NFC: the second half of each is flagged."""
-    classes = ch.treatment_classes()
+    classes = ch.classify_treatments()
     for code in range(ch.TABLE_SIZE):
         parts = unicodedata.decomposition(chr(code)).split()
         if len(parts) == 2 and not parts[0].startswith("<"):

@@ -217,7 +217,7 @@ def test_policy_is_trained_on_the_field_and_the_training_resumes(text, tmp_path,
     steps = []
     monkeypatch.setattr(adapt, "advance_bar", lambda *progress: steps.append(progress))
     out, try_adapted = tmp_path / "out", Trial.try_adapted
-    monkeypatch.setattr(adapt, "steps_for", lambda _: 2)
+    monkeypatch.setattr(adapt, "choose_steps", lambda _: 2)
 
     def interrupt(*_):
         raise KeyboardInterrupt

@@ -47,7 +47,7 @@ from cectrain.corrector.channel.proposer import ChannelProposer
 from cectrain.corrector.channel.tables import (
     MISSING,
     NUMERALS,
-    cache_folder_of,
+    find_cache_folder,
     make_tables,
     open_tables,
 )
@@ -315,14 +315,14 @@ def test_kept_tables_answer_as_made_ones(monkeypatch, tmp_path):
     assert expected[0].posterior
     monkeypatch.setattr(tables_room, "make_tables", lambda *_, **__: makes.append(made) or made)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    path = cache_folder_of(file) / "ngrams.log_prob.npy"
+    path = find_cache_folder(file) / "ngrams.log_prob.npy"
     for damage in (None, lambda data: data[:-1] + b"?"):
         if damage:
             path.write_bytes(damage(path.read_bytes()))
         assert ChannelProposer(open_tables(file)).readings([text]) == expected
         assert ChannelProposer(open_tables(file)).readings([text]) == expected
     assert len(makes) == 2
-    assert len([*cache_folder_of(file).parent.iterdir()]) == 1
+    assert len([*find_cache_folder(file).parent.iterdir()]) == 1
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert ChannelProposer(open_tables(file)).readings([text]) == expected
@@ -338,7 +338,7 @@ def test_the_cache_holds_few_tables(monkeypatch, tmp_path):
     models = [tmp_path / f"{number}.arpa" for number in range(5)]
     for number, file in enumerate(models):
         file.write_text(str(number))
-    paths = list(map(cache_folder_of, models))
+    paths = list(map(find_cache_folder, models))
     for number, file in enumerate(models):
         open_tables(file)
         os.utime(paths[number], (number, number))

@@ -37,7 +37,7 @@ def test_pair_accuracy_counts_every_pair(seed):
     """The sorted count equals the count by two loops, ties and empty groups included."""
     rng = np.random.default_rng(seed)
     rewards, right = rng.integers(0, 4, (5, 6)) / 4, rng.random((5, 6)) < 0.4
-    assert diagnosis.pair_accuracy(rewards, right) == pytest.approx(slowly(rewards, right))
+    assert diagnosis.score_ranking(rewards, right) == pytest.approx(slowly(rewards, right))
 
 
 def test_candidates_are_what_their_kind_says():

@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
 
 from cectrain.config import PolicyConfig
-from cectrain.model.policy import load_policy, save_model, with_adapter
+from cectrain.model.policy import add_adapter, load_policy, save_model
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
 
@@ -54,7 +54,7 @@ def test_the_folder_decodes_greedily_whatever_its_base_did(small_policy, tmp_pat
 def adapted(start):
     """A policy with a trained adapter over a base in a folder."""
     config = PolicyConfig(name=str(start), lora_rank=2)
-    policy = with_adapter(load_policy(config, "cpu"), config)
+    policy = add_adapter(load_policy(config, "cpu"), config)
     torch.manual_seed(5)
     with torch.no_grad():
         for parameter in policy.model.parameters():

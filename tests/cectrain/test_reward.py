@@ -17,16 +17,16 @@ from cecdata.common.errors import InputError, UsageError
 from cectrain import config
 from cectrain.config import RewardConfig
 from cectrain.other_trainers import compute_score
-from cectrain.reward.batch import Batch, dbscan, distances_of, find_largest_cluster
+from cectrain.reward.batch import Batch, dbscan, find_largest_cluster, measure_distances
 from cectrain.reward.function import RewardFunctionError, call_function, load_function
 from cectrain.reward.terms import (
     CONSENSUS,
     PAIR,
     USEFUL,
+    add_unchanged_reward,
     find_alpha_star,
     total_reward,
     useful_rewards,
-    with_unchanged_reward,
 )
 from cectrain.run.results import run_identity
 from experiments.training.vote import reward_majority
@@ -212,7 +212,7 @@ def test_a_copy_at_half_of_f1_rewards_the_choice_of_the_greatest_f1_most(chances
     group = ["已", "乙", "己"]  # the reference, a wrong change, a copy
     batch = Batch(PAPER, ["己"], ["已"], [group])
     before = np.array([[1.0, 0.0, 0.9]])
-    ((right, wrong, copy),) = with_unchanged_reward(before, batch, f1.max() / 2)
+    ((right, wrong, copy),) = add_unchanged_reward(before, batch, f1.max() / 2)
     of_change = rights * right + (1 - rights) * wrong
     earned = np.where(choices, of_change, copy).sum(axis=1)
     assert earned[f1.argmax()] == pytest.approx(earned.max())
@@ -276,7 +276,7 @@ def test_labels_equal_scikit_learns_on_embeddings(size):
     rng = np.random.default_rng(size)
     centres = rng.normal(size=(4, 16))
     vectors = centres[rng.integers(0, 4, (6, size))] + 0.15 * rng.normal(size=(6, size, 16))
-    apart = distances_of(vectors)
+    apart = measure_distances(vectors)
     for radius in (0.02, 0.1, 0.5):
         ours = dbscan(apart, radius)
         np.testing.assert_array_equal(ours, by_sklearn(apart, radius))
@@ -287,7 +287,7 @@ def test_ties_are_defined():
     loose = [[1.0, 0.0], [np.cos(0.2), np.sin(0.2)]]
     tight = [[0.0, 1.0], [0.0, 1.0]]
     group = np.array([loose + tight])
-    labels = dbscan(distances_of(group), 0.1)
+    labels = dbscan(measure_distances(group), 0.1)
     assert labels.tolist() == [[0, 0, 1, 1]]
     assert find_largest_cluster(labels, group).tolist() == [[False, False, True, True]]
 
@@ -295,7 +295,7 @@ def test_ties_are_defined():
 def test_equal_ties_take_the_lower_number():
     """Of two equally tight clusters the first is taken, whatever the direction of their vectors."""
     group = np.array([[[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]])
-    labels = dbscan(distances_of(group), 0.1)
+    labels = dbscan(measure_distances(group), 0.1)
     assert find_largest_cluster(labels, group).tolist() == [[True, False, True, False]]
 
 

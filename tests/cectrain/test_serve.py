@@ -644,5 +644,5 @@ def test_a_program_that_runs_for_long_is_ready_at_its_start(monkeypatch):
     told, made = [], []
     monkeypatch.setattr(read_clauses, "stop_interpreting", lambda: told.append(len(made)))
     monkeypatch.setattr(serve, "corrector_of", lambda **settings: made.append(settings))
-    serve._compiled_corrector({"model": "channel"})
+    serve._load_compiled_corrector({"model": "channel"})
     assert (told, made) == ([0], [{"model": "channel"}])

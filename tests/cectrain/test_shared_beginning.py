@@ -12,7 +12,7 @@ from tiny_models import llama
 from cectrain import config
 from cectrain.corrector.policy import Policy
 from cectrain.data.shards import Pair
-from cectrain.model.policy import with_adapter
+from cectrain.model.policy import add_adapter
 from cectrain.run import loss
 
 PAIRS = [("他己经来了。", "他已经来了。"), ("天汽很好。", "天气很好。"), ("再见。", "再见。"),
@@ -41,7 +41,7 @@ def make_policy(name, rank):
         torch.manual_seed(3)
         made = transformers.AutoConfig.for_model(kind, vocab_size=len(tokenizer), **SIZE, **more)
         policy = Policy(transformers.AutoModelForCausalLM.from_config(made), tokenizer, "1")
-        return with_adapter(policy, config.PolicyConfig(lora_rank=rank))
+        return add_adapter(policy, config.PolicyConfig(lora_rank=rank))
 
 
 def find_gradients(policy, **more):

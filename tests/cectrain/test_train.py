@@ -222,7 +222,7 @@ def test_no_supervised_step_sees_unseen_targets(dataset_path, start, tmp_path, m
     from cectrain.reward.group_reward import GroupReward
     from cectrain.run import supervised, trainer
 
-    taught, judged, draw, score = set(), set(), supervised.supervised_batch, GroupReward.score
+    taught, judged, draw, score = set(), set(), supervised.read_batch, GroupReward.score
 
     def drawn(pairs, step, size):
         found = draw(pairs, step, size)
@@ -233,8 +233,8 @@ def test_no_supervised_step_sees_unseen_targets(dataset_path, start, tmp_path, m
         judged.update(targets)
         return score(self, sources, targets, groups)
 
-    monkeypatch.setattr(supervised, "supervised_batch", drawn)
-    monkeypatch.setattr(trainer, "supervised_batch", drawn)
+    monkeypatch.setattr(supervised, "read_batch", drawn)
+    monkeypatch.setattr(trainer, "read_batch", drawn)
     monkeypatch.setattr(GroupReward, "score", scored)
     more = ["sft.steps=3", "sft.batch=4", "ppo.supervised=4", "ppo.updates=3", "data.limit=null"]
     settings = configured(start, *more, "ppo.ppo_only_share=0.4", "ppo.eval_every=0")
@@ -321,7 +321,7 @@ def test_lines_after_the_checkpoint_are_dropped(tmp_path):
     for step in (1, 2, 3):
         log.write("ppo", step, {"reward": 0.5, "entropy": float("nan")})
     path.write_text(path.read_text() + '{"phase": "pp')
-    kept = [json.loads(line) for line in metrics_log.kept_lines(path, 0, 2).splitlines()]
+    kept = [json.loads(line) for line in metrics_log.read_kept_lines(path, 0, 2).splitlines()]
     assert kept == [{"phase": "ppo", "step": n, "reward": 0.5} for n in (1, 2)]
 
 
@@ -402,7 +402,7 @@ def test_the_end_is_not_published_where_it_is_worse(dataset_path, tmp_path):
     from safetensors.torch import load_file
 
     from cecbench.run import Settings, evaluate
-    from cectrain.run.results import result_tables
+    from cectrain.run.results import write_result_tables
 
     file = tmp_path / "people.tsv"
     many = "今天天气好，我们去公园玩。" * 3
@@ -417,7 +417,7 @@ def test_the_end_is_not_published_where_it_is_worse(dataset_path, tmp_path):
     warm = load_file(out / ".cecdata" / "sft" / "checkpoint-1" / "model.safetensors")
     published = load_file(out / "model" / "model.safetensors")
     assert all(torch.equal(published[name], warm[name]) for name in warm)
-    words = result_tables(out, summary)
+    words = write_result_tables(out, summary)
     assert "published is the policy before it" in words
     lines = metrics_log.lines(out / "metrics.jsonl", "watch")
     assert [line["step"] for line in lines] == [0, 2]

@@ -388,7 +388,7 @@ def test_oversampling_keeps_the_sources_of_greatest_variance(trainer_for, tmp_pa
 def test_a_supervised_step_is_added_to_the_gradient(trainer_for, encoder, tmp_path):
     """With equal rewards the step is that of AdamW on the supervised pairs alone."""
     from cectrain.run.loss import collate, loss_function
-    from cectrain.run.supervised import supervised_batch
+    from cectrain.run.supervised import read_batch
 
     class Flat(GroupReward):
         def score(self, _sources, _targets, groups):
@@ -402,7 +402,7 @@ def test_a_supervised_step_is_added_to_the_gradient(trainer_for, encoder, tmp_pa
     )  # fmt: skip
     before = {name: p.detach().clone() for name, p in made.model.named_parameters()}
     tiny = Policy(made.model, made.processing_class, "1")
-    loss = loss_function(tiny, "auto")(collate(tiny, supervised_batch(made._pairs, 0, 3)))
+    loss = loss_function(tiny, "auto")(collate(tiny, read_batch(made._pairs, 0, 3)))
     (0.5 * loss).backward()
     slopes = {name: p.grad.clone() for name, p in made.model.named_parameters()}
     made.model.zero_grad()

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch", reason="the extra `train` is not installed"
 
 from cectrain.config import PolicyConfig
 from cectrain.corrector import folder
-from cectrain.corrector.folder import trained_prompt
+from cectrain.corrector.folder import read_prompt
 from cectrain.corrector.policy import correct_texts
 from cectrain.data.shards import Pair
 from cectrain.model import policy, qwen3_forward
@@ -64,7 +64,7 @@ def test_its_tokenizer_is_the_one_in_the_code(builtin):
 def test_it_is_asked_with_the_prompt_of_its_training():
     """prompt.json names the version."""
     stored = json.loads((folder.WEIGHTS / "prompt.json").read_text("utf-8"))
-    assert trained_prompt("builtin") == stored["version"] == "1"
+    assert read_prompt("builtin") == stored["version"] == "1"
 
 
 # Written for this test; each target's least likely token had a chance above 0.9.

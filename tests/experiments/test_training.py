@@ -587,7 +587,7 @@ def test_an_interrupted_protocol_leaves_no_run_behind(experiment, tmp_path, kill
 
 def test_a_training_run_has_tables(tmp_path):
     """Scores before and after PPO, a sentence with its answers, and the numbers of the run."""
-    from cectrain.run.results import result_tables
+    from cectrain.run.results import write_result_tables
 
     answers = {"source": "他己经来了。", "target": "他已经来了。", "before": "他己经来了。"}
     line = json.dumps(answers | {"best": "他已经来了。"}, ensure_ascii=False)
@@ -597,7 +597,7 @@ def test_a_training_run_has_tables(tmp_path):
     facts = ("parameters", "training_pairs", "sft_steps", "ppo_batches", "seconds")
     summary |= dict.fromkeys((*facts, "best_batch"), 1234)
     summary |= dict.fromkeys(("heldout_exact_after_sft", "heldout_exact_after_ppo"), 0.3125)
-    tables = result_tables(tmp_path, summary)
+    tables = write_result_tables(tmp_path, summary)
     assert "31.2" in tables
     assert "1,234" in tables
     assert "| 他己经来了。 | 他已经来了。 |" in tables

@@ -198,7 +198,7 @@ def test_a_line_that_a_killed_run_has_written_is_not_written_again(tmp_path):
     log = metrics_log.MetricsLog(path)
     log.write("sft", 2, {"loss": 0.5})
     log.write("heldout", 0, {"heldout_exact": 0.25})
-    path.write_text(metrics_log.kept_lines(path, 2, 0), "utf-8")
+    path.write_text(metrics_log.read_kept_lines(path, 2, 0), "utf-8")
     again = metrics_log.MetricsLog(path)
     again.write("heldout", 0, {"heldout_exact": 0.25})
     again.write("ppo", 1, {"reward": 0.5})

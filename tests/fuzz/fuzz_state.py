@@ -45,7 +45,7 @@ def readers() -> tuple[Reader, ...]:
 
 
 def _manifest(path: Path) -> None:
-    from cecdata.config import config_of_manifest
+    from cecdata.config import decode_config
     from cecdata.shards.manifest import decode_manifest
 
     data = path.read_bytes()
@@ -54,7 +54,7 @@ def _manifest(path: Path) -> None:
         resolved = (path.parent / record.path).resolve()
         assert resolved.is_relative_to(path.parent.resolve()), record.path
     try:
-        config_of_manifest(found.configuration)
+        decode_config(found.configuration)
     except VerificationError as error:
         raise VerificationError(f"{path}: {error}") from error
 
@@ -152,12 +152,12 @@ def _loaded(load: Callable[[str], Any], path: Path) -> Any:
 
 
 def _recipe(path: Path) -> None:
-    from cecdata.config import config_of_manifest, load
+    from cecdata.config import decode_config, load
     from cecdata.shards.manifest import fingerprint
 
     config = _loaded(load, path)
     plain = config.as_dict()
-    assert config_of_manifest(plain) == config
+    assert decode_config(plain) == config
     fingerprint(plain)
 
 
@@ -208,9 +208,9 @@ def _checkpoints() -> tuple[bytes, ...]:
 
 
 def _metrics(path: Path) -> Iterable[str]:
-    from cectrain.run.metrics_log import kept_lines
+    from cectrain.run.metrics_log import read_kept_lines
 
-    return [kept_lines(path, 3, 2)]
+    return [read_kept_lines(path, 3, 2)]
 
 
 def _metric_lines() -> tuple[bytes, ...]:
@@ -248,7 +248,7 @@ def _summaries() -> tuple[bytes, ...]:
 
 
 def _prompt(path: Path) -> Iterable[str]:
-    from cectrain.corrector.folder import trained_prompt
+    from cectrain.corrector.folder import read_prompt
 
     (path.parent / "config.json").write_text("{}")
-    return [trained_prompt(str(path.parent))]
+    return [read_prompt(str(path.parent))]

@@ -109,16 +109,16 @@ def test_checkpoints(version, expected):
 @having("training")
 def test_a_training_run(version, expected):
     """Held-out scores, the log, the summary and the prompt of a run."""
-    from cectrain.corrector.folder import trained_prompt
+    from cectrain.corrector.folder import read_prompt
     from cectrain.run.heldout import read_held_out
-    from cectrain.run.metrics_log import FILE, kept_lines
+    from cectrain.run.metrics_log import FILE, read_kept_lines
     from cectrain.run.results import read_summary
 
     folder = version / "training"
     assert read_held_out(folder / "after_sft.json").exact == expected["exact"]
-    assert len(kept_lines(folder / FILE, 0, 1).splitlines()) == 2
+    assert len(read_kept_lines(folder / FILE, 0, 1).splitlines()) == 2
     assert read_summary(folder)["seeds"] == [42]
-    assert trained_prompt(str(folder)) == "1"
+    assert read_prompt(str(folder)) == "1"
 
 
 @having("workspace")

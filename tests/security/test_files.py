@@ -232,14 +232,14 @@ def test_a_name_that_could_lead_out_is_refused(tmp_path, name):
     with pytest.raises(ValueError, match="name"):
         names.check_inside(name)
     with pytest.raises(ValueError, match="name"):
-        names.path_below(tmp_path, name)
+        names.find_path_below(tmp_path, name)
 
 
 def test_a_plain_name_passes(tmp_path):
     """Names of shards, and any letters, spaces, dots or colons inside, are names below the root."""
     for name in ("data/train-0.parquet", "a b/…/.x", "文件/..a", "ab:c/d"):
         assert names.check_inside(name) == name
-        assert names.path_below(tmp_path, name) == tmp_path / name
+        assert names.find_path_below(tmp_path, name) == tmp_path / name
 
 
 def test_a_link_in_any_part_is_refused(tmp_path, secret):
@@ -250,7 +250,7 @@ def test_a_link_in_any_part_is_refused(tmp_path, secret):
     (root / "b").symlink_to(tmp_path / "nothing")
     for name in ("a", "a/thesis.md", "b", "b/c"):
         with pytest.raises(ValueError, match="is a link"):
-            names.path_below(root, name)
+            names.find_path_below(root, name)
 
 
 @pytest.mark.parametrize("name", ["report.html", ".cecdata", ".cecdata/journal.jsonl"])

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cecdata.audit import choices_of_recipe
+from cecdata.audit import gather_choices
 from cecdata.common import arrays
 from cecdata.config import Config, load
 from cecdata.hanzi.characters import frequency, standard_characters
@@ -76,7 +76,7 @@ def invert(config: Config, recipe: str = "", *, kept: int = KEPT) -> Channel:
 
 def _characters(config: Config, kept: int) -> dict[str, list[tuple[str, float]]]:
     """Return the rows of single characters that another character replaces."""
-    choices = choices_of_recipe(config.prior, config.weights, complete())
+    choices = gather_choices(config.prior, config.weights, complete())
     signs = standard_characters()
     right, wrong = np.divmod(choices.key, len(signs))
     log_chance = np.log(choices.chance)

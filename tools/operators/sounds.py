@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cecdata.hanzi.characters import read_rows, standard_characters, words_of
-from cecdata.hanzi.readings import common_readings, readings, similar_syllables
+from cecdata.hanzi.readings import common_readings, list_similar_syllables, readings
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def near_syllables(syllable: str) -> tuple[tuple[str, str], ...]:
     >>> near_syllables("si")[:2]
     (('si', 'tone'), ('ai', 'keyboard'))
     """
-    near = similar_syllables()[syllable]
+    near = list_similar_syllables()[syllable]
     return tuple(sorted(near.items(), key=lambda link: (link[0] != syllable, link)))
 
 

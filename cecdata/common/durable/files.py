@@ -2,7 +2,7 @@
 
 Manifests, journals, listings of stores and JSON name files by relative paths with slashes. Whoever
 wrote them may have wanted a file elsewhere: every such name passes through `check_inside` or
-`path_below`.
+`find_path_below`.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def write(
                 _remove_leftovers(path)
             fill(temporary)
             exists = tmp is None and path.exists()
-            _set_mode(temporary, path.stat().st_mode & 0o777 if exists else _new_file_mode())
+            _set_mode(temporary, path.stat().st_mode & 0o777 if exists else _find_file_mode())
             _fsync(temporary)
             if check is not None:
                 check(temporary)
@@ -151,7 +151,7 @@ def sync_files(folder: Path) -> None:
 
     For example, safetensors does not sync, and lets no other user read.
     """
-    mode = _new_file_mode()
+    mode = _find_file_mode()
     paths = sorted(folder.rglob("*"))
     for path in paths:
         if path.is_file() and not path.is_symlink():
@@ -188,7 +188,7 @@ def _set_mode(path: Path, mode: int) -> None:
             path.chmod(mode)
 
 
-def _new_file_mode() -> int:
+def _find_file_mode() -> int:
     """Return the mode of a new file; setting the umask to read it would disturb other threads."""
     status = Path("/proc/self/status")  # on Linux
     mask = status.exists() and re.search(r"^Umask:\s*([0-7]+)$", status.read_text(), re.MULTILINE)
@@ -263,7 +263,7 @@ def check_inside(name: str) -> str:
     return name
 
 
-def path_below(root: Path, name: str) -> Path:
+def find_path_below(root: Path, name: str) -> Path:
     """Return the path of a name below a folder; raise ValueError where a part of it is a link."""
     path = root
     for part in check_inside(name).split("/"):

@@ -12,8 +12,8 @@ from typing import final
 from cecdata.common.codec import seal_object, unseal_object
 from cecdata.common.durable.files import (
     FileRecord,
+    find_path_below,
     naming_errors,
-    path_below,
     publish,
     write,
     write_bytes,
@@ -97,7 +97,7 @@ class Workspace:
         If `final` was published before, the files of `staged` replace older ones one by one. The
         journal records the move first, so that a run killed between the two still knows its files.
         """
-        source, target = self._path_below(staged), self._path_below(final)
+        source, target = self._find_path_below(staged), self._find_path_below(final)
         if not source.exists() and target.exists() and self.journal.get(_MOVED, final):
             return
         moved = {p.relative_to(source).as_posix() for p in source.rglob("*") if p.is_file()}
@@ -109,13 +109,13 @@ class Workspace:
 
     def _record_file(self, name: str) -> Path:
         """Return the path of a file below the root, which the journal records as ours."""
-        path = self._path_below(name)
+        path = self._find_path_below(name)
         # Recorded before it exists, so that `overwrite` may remove it whenever the run ends.
         if not path.is_relative_to(self.state) and self.journal.get(_WRITTEN, name) is None:
             self.journal.record(_WRITTEN, name)
         return path
 
-    def _path_below(self, name: str) -> Path:
+    def _find_path_below(self, name: str) -> Path:
         """Return a path below the root; raise RefusedError where a link leads elsewhere."""
         path = self.root / name
         if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(self.root)):
@@ -156,9 +156,9 @@ class Workspace:
         paths: set[Path] = set()
         for step, key in self.journal:
             if step == _WRITTEN:
-                paths.add(self._path_below(key))
+                paths.add(self._find_path_below(key))
             elif (facts := self.journal.get(step, key)) and step == _MOVED:
-                paths.update(self._path_below(f"{key}/{name}") for name in facts["names"])
+                paths.update(self._find_path_below(f"{key}/{name}") for name in facts["names"])
         return paths
 
     def _list_files(self) -> list[Path]:
@@ -245,7 +245,7 @@ def write_beside(root: Path, texts: Mapping[str, str]) -> None:
     _refuse_links(root / STATE)
     for name in texts:
         try:
-            path_below(root, name)
+            find_path_below(root, name)
         except ValueError as error:
             raise RefusedError(f"{error}: remove it, or choose another output folder") from error
     if (path := root / STATE / _JOURNAL).is_file():

@@ -23,10 +23,10 @@ from cecdata.corpus.sources import (
     Reject,
     Rows,
     Source,
-    default_text,
-    excerpt_of,
+    explain_unknown_column,
+    make_excerpt,
     open_source,
-    unknown_column,
+    pick_text,
 )
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def _lines(source: Source) -> Iterator[Block]:
         yield from split_blocks(stream, source)
 
 
-def _elements(source: Source) -> Iterator[Block]:
+def _split_elements(source: Source) -> Iterator[Block]:
     """Yield the elements of a document, objects or strings, as lines.
 
     They are those of a list, which may be the only one among an object's values, as in
@@ -168,9 +168,9 @@ def _choose_keys(text_column: str | None, block: Block, source: Source) -> _Keys
             others.update(k for k in value if not isinstance(value[k], (str, type(None))))
     text = text_column
     if keys and text is not None and text not in keys:
-        raise InputError(unknown_column(text, list(keys), source.label))
+        raise InputError(explain_unknown_column(text, list(keys), source.label))
     if text is None:
-        text = default_text(list(keys), list(strings), source.label) if keys else DEFAULT_TEXT
+        text = pick_text(list(keys), list(strings), source.label) if keys else DEFAULT_TEXT
     licences = tuple(name for name in DEFAULT_LICENCES if name not in others)
     return _Keys(text, DEFAULT_ORIGIN, licences)
 
@@ -247,16 +247,16 @@ def _parse_line(row: int, line: bytes, keys: _Keys, source: Source) -> _Parsed |
     except UnicodeDecodeError:
         return Reject(row, source.origin, *(find_fault(line, source) or ("", "", "")))
     except (ValueError, RecursionError) as error:
-        return Reject(row, source.origin, excerpt_of(line), "invalid_json", str(error))
+        return Reject(row, source.origin, make_excerpt(line), "invalid_json", str(error))
     if isinstance(value, str) and source.format == "json":
         value = {keys.text: value}
     if not isinstance(value, dict):
-        return Reject(row, source.origin, excerpt_of(line), "invalid_json", "not an object")
+        return Reject(row, source.origin, make_excerpt(line), "invalid_json", "not an object")
     origin, *licences = (_text_under(value, name) for name in (keys.origin, *keys.licences))
     text = value.get(keys.text)
     if not isinstance(text, str):
         detail = f"{keys.text!r} is {'missing' if text is None else type(text).__name__}"
-        return Reject(row, origin or source.origin, excerpt_of(line), "no_text", detail)
+        return Reject(row, origin or source.origin, make_excerpt(line), "no_text", detail)
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -273,4 +273,4 @@ def _text_under(value: dict[str, object], key: str) -> str | None:
 
 
 LINES = Format(partial(_read, _lines), partial(_records, _lines), (".jsonl", ".ndjson"))
-DOCUMENT = Format(partial(_read, _elements), partial(_records, _elements), (".json",))
+DOCUMENT = Format(partial(_read, _split_elements), partial(_records, _split_elements), (".json",))

@@ -51,20 +51,20 @@ def _records(source: Source) -> Iterator[Record | Reject]:
         for batch in _read_batches(file, source, None, _VALUES):
             columns = []
             for column in batch.columns:
-                readable, reasons = _blank_faults(column, source)
+                readable, reasons = _find_blank_faults(column, source)
                 yield from (Reject(0, source.origin, "", reason, "") for reason in reasons)
                 columns.append(readable)
             values = pa.RecordBatch.from_arrays(columns, names).to_pylist()
             yield from (Record(next(number), value) for value in values)
 
 
-def _blank_faults(column: pa.Array, source: Source) -> tuple[pa.Array, list[str]]:
+def _find_blank_faults(column: pa.Array, source: Source) -> tuple[pa.Array, list[str]]:
     """Return a column with "" for each text that is missing or bad, and the reasons of the bad."""
     import pyarrow as pa
 
-    from cecdata.corpus.rows import find_faults, plain_text
+    from cecdata.corpus.rows import find_faults, unwrap_text
 
-    column = plain_text(column)
+    column = unwrap_text(column)
     if not is_text(column.type):
         return column, []
     faults = find_faults(column.fill_null(""), source)

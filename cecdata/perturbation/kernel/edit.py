@@ -161,14 +161,14 @@ def is_new(points, n, facts):
     """Return whether the target holds no character of a text, given its row of `Tables.texts`."""
     first = np.uint32((facts >> np.uint64(8)) & np.uint64(0xFFFFFF))
     second = np.uint32(facts >> np.uint64(32))
-    held = _occurs_in(points, n, first)
+    held = _does_occur_in(points, n, first)
     if second:
-        held |= _occurs_in(points, n, second)
+        held |= _does_occur_in(points, n, second)
     return not held
 
 
 @inlined
-def _occurs_in(points, n, wanted):
+def _does_occur_in(points, n, wanted):
     """Return whether one of points[:n] is `wanted`."""
     occurs = np.uint32(0)
     for i in range(np.uint64(n)):  # without an early exit the compiler vectorises it
@@ -182,7 +182,7 @@ def measure_distance(out, first, last, tables, bound, scratch):
     start, end = np.int64(out.start[first]), np.int64(out.end[last - 1])
     length = _write_source(start, out, first, last, tables, scratch)
     # source and target are equal before the first edit and after the last
-    return _distance_in_band(start, end - start, length, bound, scratch)
+    return _measure_distance_in_band(start, end - start, length, bound, scratch)
 
 
 @inlined
@@ -210,7 +210,7 @@ def _write_source(start, out, first, last, tables, scratch):
 
 
 @inlined
-def _distance_in_band(start, n, m, bound, scratch):
+def _measure_distance_in_band(start, n, m, bound, scratch):
     """Return the distance of points[start:start + n] and written[:m], at most `bound`."""
     left, right, previous, current = (
         scratch.points,

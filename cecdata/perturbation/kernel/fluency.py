@@ -15,7 +15,7 @@ costs; the chances of costs are a table, so all processors take the same proposa
 import numpy as np
 
 from cecdata.common.kernels import called, inlined
-from cecdata.lm.kernels import BYTE, LOWER, child_of, find_bigram
+from cecdata.lm.kernels import BYTE, LOWER, find_bigram, find_child
 from cecdata.perturbation.kernel.edit import draw_candidate, draw_span_candidate
 from cecdata.perturbation.kernel.layout import FIRST_HAN, HAN, LONGEST, REACH, SIZE_SHIFT, TEXT_BITS
 from cecdata.perturbation.kernel.positions import CHOICE, PROPOSAL, draw, draw_below, fraction_of
@@ -33,17 +33,19 @@ def _is_han(point):
 
 
 @inlined
-def _next_node(model, node, point):
+def _descend(model, node, point):
     """Return the node of the trie after this character, or -1."""
     if node == 0:  # most walks begin and end here: no hashing
         return np.int64(model.first[np.uint32(point - np.uint32(FIRST_HAN))])
     return np.int64(
-        child_of(model.edge_keys, model.edge_nodes, model.edge_marks, model.edge_shift, node, point)
+        find_child(
+            model.edge_keys, model.edge_nodes, model.edge_marks, model.edge_shift, node, point
+        )
     )
 
 
 @inlined
-def _cost_after(model, word, before):
+def _measure_cost_after(model, word, before):
     """Return the cost of a word after another, or after none."""
     slot = np.int64(-1)
     if before >= 0:
@@ -69,7 +71,7 @@ def read_words(n, model, scratch):
             continue
         node = 0
         for end in range(i + 1, min(i + REACH, n) + 1):
-            node = _next_node(model, node, points[end - 1]) if _is_han(points[end - 1]) else _NONE
+            node = _descend(model, node, points[end - 1]) if _is_han(points[end - 1]) else _NONE
             word = model.word[node] if node >= 0 else _NONE
             if word < 0 and end == i + 1:
                 word = 0
@@ -111,7 +113,7 @@ def cost_with(model, scratch, n, start, end, size):
             rest = np.int64(scratch.behind[p - shift])
             word = scratch.word_from[p - shift]
             if word >= 0 and before >= 0:
-                rest += _cost_after(model, word, before) - np.int64(model.cost[word])
+                rest += _measure_cost_after(model, word, before) - np.int64(model.cost[word])
             best = min(best, cost + rest)
             continue
         node = 0
@@ -126,13 +128,13 @@ def cost_with(model, scratch, n, start, end, size):
                 if q == p and cost < reached[p + 1 - low]:
                     reached[p + 1 - low], last[p + 1 - low] = cost, _NONE
                 break
-            node = _next_node(model, node, point)
+            node = _descend(model, node, point)
             word = model.word[node] if node >= 0 else _NONE
             if word < 0 and q == p:
                 word = 0
             # words that end at or before the edit are part of `ahead`
             if word >= 0 and (q + 1 > start or p == start):
-                total = cost + _cost_after(model, word, before)
+                total = cost + _measure_cost_after(model, word, before)
                 if total < reached[q + 1 - low]:
                     reached[q + 1 - low], last[q + 1 - low] = total, word
             if node < 0:
@@ -141,7 +143,7 @@ def cost_with(model, scratch, n, start, end, size):
 
 
 @inlined
-def _cost_unchanged(model, scratch, n, start, end):
+def _measure_cost_unchanged(model, scratch, n, start, end):
     """Return the cost of the sentence as it is, by the same words as `cost_with`."""
     if end == start + 1 and scratch.unchanged[start] >= 0:
         return np.int64(scratch.unchanged[start])
@@ -205,7 +207,7 @@ def redraw_edits(tables, draws, scratch, n, o, mixed, count, key):
             word = draw(key, PROPOSAL, (k * proposals + t) * (_TRIES + 1))
             size, end = _write_points(tables, scratch, operator, at, word)
             changed = cost_with(model, scratch, n, at, end, size)
-            gain = _cost_unchanged(model, scratch, n, at, end) - changed
+            gain = _measure_cost_unchanged(model, scratch, n, at, end) - changed
             place = min(max(gain + len(model.chance) // 2, 0), len(model.chance) - 1)
             scratch.positions[t], scratch.drawn[t] = at, word
             scratch.weights[t] = model.chance[place]

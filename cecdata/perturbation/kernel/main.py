@@ -27,17 +27,17 @@ from cecdata.perturbation.kernel.positions import (
     REPLACEMENT,
     SAMPLE,
     UNCHANGED,
-    able_mask_of,
     accumulate_priors,
     choose_operator,
     count_positions,
     draw,
     draw_mixed_positions,
     draw_positions,
+    find_able_mask,
     fraction_of,
-    insert_mask_of,
     key_of,
-    prior_mask_of,
+    make_insert_mask,
+    make_prior_mask,
 )
 from cecdata.perturbation.kernel.scan import apply_protection, find_heads, mark_spans, read_sentence
 
@@ -47,8 +47,8 @@ _SENTENCE = float(1 << 20)  # one sentence in a histogram: integers add up the s
 @entry_with(lm)
 def perturb(text: Sentences, draws: Draws, tables: Tables, scratch: Scratch, out: Output):
     """Write copies 0..copies-1 of every sentence in turn; return the number of edits."""
-    inserts, with_prior = insert_mask_of(tables.inserts), prior_mask_of(draws.priors)
-    spanning = with_prior & _rewriting_bits(tables)
+    inserts, with_prior = make_insert_mask(tables.inserts), make_prior_mask(draws.priors)
+    spanning = with_prior & _mask_rewriting(tables)
     single = with_prior & ~spanning
     out.offsets[0], out.edits[0] = 0, 0
     at, edits, pair, read, last_able = 0, 0, 0, 0, np.int64(-1)
@@ -57,7 +57,7 @@ def perturb(text: Sentences, draws: Draws, tables: Tables, scratch: Scratch, out
         read += n
         if draws.proposals > 1:
             read_words(n, tables.model, scratch)
-        able, marked = able_mask_of(scratch.mask, n, single) | spanning, np.int64(0)
+        able, marked = find_able_mask(scratch.mask, n, single) | spanning, np.int64(0)
         if able != last_able:
             accumulate_priors(draws.priors, able, scratch.cumulative)
             last_able = able
@@ -99,7 +99,7 @@ def _draw_operator(n, able, marked, key, draws, tables, scratch):
     elif able:
         if draws.mixed > 0 and fraction_of(draw(key, MIXED, 0)) < draws.mixed:
             # spans of one operator never overlap, but other edits might fall inside
-            count = draw_mixed_positions(n, able & ~_rewriting_bits(tables), draws, key, scratch)
+            count = draw_mixed_positions(n, able & ~_mask_rewriting(tables), draws, key, scratch)
             o = operators
         if count == 0:
             o = choose_operator(fraction_of(draw(key, OPERATOR, 0)), scratch.cumulative)
@@ -176,7 +176,7 @@ def _write_copy(text, n, o, count, at, edits, tables, scratch, out):
 
 
 @inlined
-def _rewriting_bits(tables):
+def _mask_rewriting(tables):
     """Return the rewriting operators as a set of bits."""
     bits = np.int64(0)
     for s in range(len(tables.spans.operator)):
@@ -191,7 +191,7 @@ def add_to_histogram(text: Sentences, tables: Tables, priors, scratch: Scratch, 
     histogram: [O, limit + 1, limit + 2] int64, in units of 2**-20 sentences. A sentence counts with
     the probability that o is drawn for it, which grows where other operators have no position.
     """
-    inserts, with_prior = insert_mask_of(tables.inserts), prior_mask_of(priors)
+    inserts, with_prior = make_insert_mask(tables.inserts), make_prior_mask(priors)
     read = 0
     for row in range(len(text.offsets) - 1):
         n = _read_sentence(text, row, read, tables, inserts, scratch)
@@ -200,7 +200,7 @@ def add_to_histogram(text: Sentences, tables: Tables, priors, scratch: Scratch, 
             find_heads(n, tables.spans, scratch)
         for s in range(len(tables.spans.operator)):
             mark_spans(s, tables, scratch)
-        able, total = able_mask_of(scratch.mask, n, with_prior), 0.0
+        able, total = find_able_mask(scratch.mask, n, with_prior), 0.0
         for o in range(len(priors)):
             if (able >> o) & 1:
                 total += priors[o]

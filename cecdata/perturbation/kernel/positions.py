@@ -44,7 +44,7 @@ _SPARSE = 24  # tries after which the eligible positions are counted
 
 
 @inlined
-def insert_mask_of(inserts):
+def make_insert_mask(inserts):
     """Return the operators that insert, as a set of bits."""
     bits = 0
     for o in range(len(inserts)):
@@ -54,7 +54,7 @@ def insert_mask_of(inserts):
 
 
 @inlined
-def prior_mask_of(priors):
+def make_prior_mask(priors):
     """Return the operators with a prior, as a set of bits."""
     bits = np.int64(0)
     for o in range(len(priors)):
@@ -72,7 +72,7 @@ def count_positions(mask, n, wanted):
 
 
 @inlined
-def able_mask_of(mask, n, with_prior):
+def find_able_mask(mask, n, with_prior):
     """Return the operators with a prior that can edit some position, as a set of bits."""
     bits = np.uint16(0)
     for i in range(np.uint64(n + 1)):

@@ -108,7 +108,7 @@ def _keep_placeholders(n, insert_mask, scratch):
     """Keep a typed placeholder such as <ADDR> whole; an insertion may come before it."""
     points, mask, i = scratch.points, scratch.mask, 0
     while i < n:
-        end = _placeholder_end(points, i, n) if points[i] == _LESS else i
+        end = _find_placeholder_end(points, i, n) if points[i] == _LESS else i
         if end > i:
             mask[i] &= np.uint16(insert_mask)
             for j in range(i + 1, end):
@@ -119,7 +119,7 @@ def _keep_placeholders(n, insert_mask, scratch):
 
 
 @inlined
-def _placeholder_end(points, i, n):
+def _find_placeholder_end(points, i, n):
     """Return the end of a typed placeholder such as <ADDR> that starts at i, else i."""
     j = i + 1
     limit = min(n, j + _LONGEST_PLACEHOLDER)

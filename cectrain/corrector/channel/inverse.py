@@ -96,14 +96,14 @@ def find_changes(text: str) -> dict[tuple[int, int, str], float]:
     changes: dict[tuple[int, int, str], float] = {}
     for start in range(len(text)):
         for end in range(start + 1, min(len(text), start + LONGEST) + 1):
-            for low, high, right, chance in _changes_of_span(text[start:end]):
+            for low, high, right, chance in _list_span_changes(text[start:end]):
                 change = start + low, start + high, right
                 changes[change] = max(chance, changes.get(change, DEAREST))
     return changes
 
 
 @lru_cache(1 << 14)
-def _changes_of_span(observed: str) -> tuple[tuple[int, int, str, float], ...]:
+def _list_span_changes(observed: str) -> tuple[tuple[int, int, str, float], ...]:
     """Return the changes of a span without what is equal at its ends."""
     changes = []
     for right, chance in load_shipped_channel().row(observed):

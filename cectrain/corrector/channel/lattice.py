@@ -15,9 +15,9 @@ from __future__ import annotations
 import numpy as np
 
 from cecdata.common.kernels import called, inlined
-from cecdata.lm.kernels import BYTE, LOWER, STEP, child_of, find_bigram, find_trigram, slot_of_key
+from cecdata.lm.kernels import BYTE, LOWER, STEP, find_bigram, find_child, find_trigram, slot_of_key
 from cectrain.corrector.channel.layout import COMPLETED, FOREIGN, HOLE, MOST_KEPT, MOST_WORD, PERSON
-from cectrain.corrector.channel.tables import span_key
+from cectrain.corrector.channel.tables import make_span_key
 
 LOW = np.float32(-1e9)
 # log P of a family name, of a character of a given name, of a character of a foreign name
@@ -56,7 +56,7 @@ def log_prob_of_triple(lm, slot, left, right):
 @inlined
 def next_node(lm, node, point):
     """Return the node of the trie of words after this character, or -1."""
-    return child_of(lm.edge_keys, lm.edge_nodes, lm.edge_marks, lm.edge_shift, node, point)
+    return find_child(lm.edge_keys, lm.edge_nodes, lm.edge_marks, lm.edge_shift, node, point)
 
 
 @inlined
@@ -263,7 +263,7 @@ def _add_spans(points, n, begin, lm, channel, settings, floor, work, used):
     """
     mask = len(channel.span_keys) - 1
     for last in range(begin + 1, min(n, begin + 4) + 1):
-        key = span_key(points, begin, last)
+        key = make_span_key(points, begin, last)
         at = slot_of_key(key, mask, channel.span_shift)
         while channel.span_keys[at] != 0 and channel.span_keys[at] != key:
             at = (at + 1) & mask
@@ -290,7 +290,7 @@ def _add_completions(points, n, begin, lm, channel, settings, floor, work, used)
         for place in range(begin, last):
             observed = points[place]
             points[place] = HOLE
-            key = span_key(points, begin, last)
+            key = make_span_key(points, begin, last)
             points[place] = observed
             at = slot_of_key(key, mask, channel.form_shift)
             while channel.form_keys[at] != 0 and channel.form_keys[at] != key:

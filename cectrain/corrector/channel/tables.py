@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from cecdata import lm as lm_room
 from cecdata.common.kernels import compiled_with, hash_sources, inlined
-from cecdata.common.machine import user_folder
+from cecdata.common.machine import find_user_folder
 from cecdata.hanzi.characters import (
     TABLES,
     frequency,
@@ -31,8 +31,8 @@ from cecdata.hanzi.characters import (
     traditional_forms,
     variant_forms,
 )
-from cecdata.hanzi.readings import common_readings, similar_syllables
-from cecdata.lm.kernels import shift_of, slot_of_key
+from cecdata.hanzi.readings import common_readings, list_similar_syllables
+from cecdata.lm.kernels import find_shift, slot_of_key
 from cecdata.lm.ngrams import find_model, locate
 from cecdata.lm.table import Ngrams, Tables
 from cectrain.corrector.channel.inverse import Channel, load_shipped_channel, shipped_channel
@@ -79,10 +79,10 @@ def make_tables(model: Ngrams, channel: Channel | None = None) -> ChannelTables:
     """Return the tables of a model and a channel; by default that of the recipe `typed`."""
     channel = channel or load_shipped_channel()
     counts = len(model.words), len(model.pairs), len(model.triples)
-    model = _with_lost_words(model)
+    model = _add_lost_words(model)
     with ThreadPoolExecutor() as threads:
         ngrams = threads.submit(model.tables)
-        arrays = channel_arrays(channel, model)
+        arrays = make_channel_arrays(channel, model)
     return ChannelTables(
         model.name,
         channel.recipe,
@@ -101,7 +101,7 @@ def open_tables(lm: str | Path | None = None) -> ChannelTables:
     lm: see `ngrams.find_model`. The user's cache holds `MOST_KEPT` tables, or none where it
     cannot be written.
     """
-    folder = cache_folder_of(lm)
+    folder = find_cache_folder(lm)
     with contextlib.suppress(OSError, KeyError, ValueError, TypeError, EOFError):
         tables = _restore_tables(folder)
         with contextlib.suppress(OSError):
@@ -116,7 +116,7 @@ def open_tables(lm: str | Path | None = None) -> ChannelTables:
     return tables
 
 
-def cache_folder_of(lm: str | Path | None) -> Path:
+def find_cache_folder(lm: str | Path | None) -> Path:
     """Return the folder in which such tables are kept: its name has digests of all inputs.
 
     Raises InputError where the model is missing.
@@ -126,7 +126,7 @@ def cache_folder_of(lm: str | Path | None) -> Path:
     )
     for path in (*locate(lm), *locate(), shipped_channel(), TABLES / "characters.tsv"):
         digest.update(path.read_bytes())
-    return user_folder("XDG_CACHE_HOME") / "cec-zero" / "channel" / digest.hexdigest()
+    return find_user_folder("XDG_CACHE_HOME") / "cec-zero" / "channel" / digest.hexdigest()
 
 
 def _write_tables(tables: ChannelTables, folder: Path) -> None:
@@ -181,7 +181,7 @@ def _digest_arrays(arrays: Mapping[str, NDArray[np.generic]]) -> str:
     return digest.hexdigest()
 
 
-def channel_arrays(channel: Channel, model: Ngrams) -> ChannelArrays:
+def make_channel_arrays(channel: Channel, model: Ngrams) -> ChannelArrays:
     """Return the channel's arrays, without spans whose right text is not a word of the model."""
     size = np.diff(channel.bounds)
     single = np.array([len(text) == 1 for text in channel.observed])
@@ -189,7 +189,7 @@ def channel_arrays(channel: Channel, model: Ngrams) -> ChannelArrays:
     slot = np.zeros(0x110000, np.int32)
     signs = [text for text in channel.observed if len(text) == 1]
     slot[[ord(sign) for sign in signs]] = np.arange(1, len(signs) + 1)
-    log_prob = channel.log_prob + _reluctances(channel, model)
+    log_prob = channel.log_prob + _weigh_reluctances(channel, model)
     first = [ord(text[0]) for text, counts in zip(channel.right, of_single, strict=True) if counts]
     word_points, word_size = to_points(("", *model.words[1:]))
     # the rows of spans: what operators rewrite, and words of which one character is missing
@@ -218,13 +218,13 @@ def channel_arrays(channel: Channel, model: Ngrams) -> ChannelArrays:
         right=np.array(first, np.int32),
         log_prob=log_prob[of_single],
         span_keys=keys,
-        span_shift=np.uint64(shift_of(len(keys))),
+        span_shift=np.uint64(find_shift(len(keys))),
         span_rows=rows,
         span_bounds=np.cumsum([0, *count]).astype(np.int64),
         span_words=word[order],
         span_log_prob=chance[order],
         form_keys=form_keys,
-        form_shift=np.uint64(shift_of(len(form_keys))),
+        form_shift=np.uint64(find_shift(len(form_keys))),
         form_rows=form_rows,
         form_bounds=form_bounds,
         form_words=form_words,
@@ -275,7 +275,7 @@ def _number_sounds() -> tuple[Ints, NDArray[np.uint8]]:
         for place, name in enumerate([*names][:2]):
             sounds[ord(character), place] = numbers.setdefault(name, len(numbers))
     near = np.eye(len(numbers), dtype=np.uint8)
-    for syllable, others in similar_syllables().items():
+    for syllable, others in list_similar_syllables().items():
         for similar in others:
             if syllable in numbers and similar in numbers:
                 near[numbers[syllable], numbers[similar]] = 1
@@ -326,7 +326,7 @@ def _make_keys(points: Ints, sizes: Ints) -> Longs:
     return keys
 
 
-def _reluctances(channel: Channel, model: Ngrams) -> Floats:
+def _weigh_reluctances(channel: Channel, model: Ngrams) -> Floats:
     """Return what is added to log P of each row of the channel."""
     converted = _find_converted_pairs(model)
     marked = {*NUMERALS, *PARTIES, *"".join(POSITIONS), *(written for written, _ in converted)}
@@ -351,7 +351,7 @@ def reluctance(pair: tuple[str, str]) -> float:
     return ELSEWHERE if any({*pair} <= {*group} for group in POSITIONS) else 0.0
 
 
-def _with_lost_words(model: Ngrams) -> Ngrams:
+def _add_lost_words(model: Ngrams) -> Ngrams:
     """Return the model with the words that a conversion of its texts replaced, as likely."""
     lost = [
         (word.replace(character, form), number)
@@ -399,7 +399,7 @@ def to_points(texts: Sequence[str]) -> tuple[Ints, Ints]:
 
 
 @inlined
-def span_key(points, first, last):
+def make_span_key(points, first, last):
     """Return a 64-bit key of a span of characters."""
     key = np.uint64(last - first)
     for place in range(first, last):
@@ -412,13 +412,13 @@ def span_key(points, first, last):
 def fill_keys(points, sizes, keys):
     """Write the key of each text [T, MOST_WORD] of these sizes [T]."""
     for row in range(len(points)):
-        keys[row] = span_key(points[row], 0, sizes[row])
+        keys[row] = make_span_key(points[row], 0, sizes[row])
 
 
 @compiled_with(lm_room)
 def fill_spans(keys, rows, spans, numbers):
     """Put the keys of spans into the hash table, with the numbers of their rows."""
-    mask, shift = len(keys) - 1, shift_of(len(keys))
+    mask, shift = len(keys) - 1, find_shift(len(keys))
     for row in range(len(spans)):
         at = slot_of_key(spans[row], mask, shift)
         while keys[at] != 0:

@@ -12,7 +12,7 @@ import numpy as np
 
 from cecdata.hanzi.components import look_alikes
 from cecdata.hanzi.readings import homophones
-from cecdata.lm.kernels import shift_of
+from cecdata.lm.kernels import find_shift
 from cecdata.lm.table import add_words
 from cectrain.corrector.channel.layout import MOST_WORD, ChannelArrays
 from cectrain.corrector.channel.tables import (
@@ -107,7 +107,7 @@ def _add_forms(channel: ChannelArrays, words: Ints, chance: float) -> ChannelArr
     before = np.append(0, np.cumsum(np.bincount(row, minlength=len(bounds) - 1)))
     return channel._replace(
         span_keys=keys,
-        span_shift=np.uint64(shift_of(len(keys))),
+        span_shift=np.uint64(find_shift(len(keys))),
         span_rows=rows,
         span_bounds=bounds + before,
         span_words=np.insert(channel.span_words, end, word[order]),

@@ -18,8 +18,8 @@ from cecdata.audit import (
     Choices,
     Errors,
     bits_per_error,
-    choices_of_recipe,
     count_errors,
+    gather_choices,
     read_errors,
     read_pairs,
     score_recipe,
@@ -134,7 +134,7 @@ def test_bits_by_hand():
 def test_chances_add_up_and_mix_the_operators():
     """P over the candidates of a character is 1, and mixes each operator's share by its strikes."""
     prior = {"homophone": 0.6, "radical": 0.4}
-    choices = choices_of_recipe(prior)
+    choices = gather_choices(prior)
     total = np.bincount(choices.key // len(STANDARD), choices.chance, len(STANDARD))
     assert np.allclose(total[total > 0], 1)
     weights = {}
@@ -190,13 +190,13 @@ def test_typed_meets_its_figures(cec_shared, names, coverage, whole):
     """With ≤ 64 candidates and without limit, and ≥ 2 bits under the same-pinyin list."""
     errors = count_errors(pair for name in names for pair in _real(cec_shared, name))
     prior = load("typed").prior
-    choices = choices_of_recipe(prior)
+    choices = gather_choices(prior)
     found = score_recipe(choices, errors)
     assert found.mean_candidates <= 64
     assert found.coverage >= coverage
     assert found.bits_per_error <= score_recipe(_uniform(choices.key), errors).bits_per_error
     assert found.bits_per_error <= score_recipe(_same_pinyin(), errors).bits_per_error - 2
-    assert score_recipe(choices_of_recipe(prior, known=complete()), errors).coverage >= whole
+    assert score_recipe(gather_choices(prior, known=complete()), errors).coverage >= whole
 
 
 def _uniform(key):
@@ -232,7 +232,7 @@ def paper() -> Channel:
 def test_characters_have_the_chance_of_the_recipe(paper: Channel) -> None:
     """log P(observed | right) of a character is what `audit` counts the recipe to write."""
     config = load("paper")
-    choices = choices_of_recipe(config.prior, config.weights, complete())
+    choices = gather_choices(config.prior, config.weights, complete())
     for observed in "在己的末":
         row = paper.row(observed)
         assert row

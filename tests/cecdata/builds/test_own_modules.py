@@ -167,11 +167,11 @@ def test_a_fault_of_a_filter_is_its_own(build, tmp_path, rule, words):
 def test_a_manifest_imports_nothing(tmp_path, monkeypatch):
     """A dataset of somebody else names a module in the working directory: it is not imported."""
     from cecdata.common.errors import VerificationError
-    from cecdata.config import config_of_manifest, load
+    from cecdata.config import decode_config, load
 
     (tmp_path / "planted.py").write_text("raise SystemExit('imported')\n", "utf-8")
     monkeypatch.chdir(tmp_path)
     settings = load().as_dict() | {"operators": {"particle": "planted:OPERATOR"}}
     with pytest.raises(VerificationError, match="no installed package adds"):
-        config_of_manifest(settings)
+        decode_config(settings)
     assert "planted" not in sys.modules

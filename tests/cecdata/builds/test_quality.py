@@ -22,7 +22,7 @@ from cecdata.common.errors import UsageError
 from cecdata.config import load
 from cecdata.corpus.ids import id_column
 from cecdata.corpus.quality import QUALITY, find_failures
-from cecdata.filters import filters_of
+from cecdata.filters import open_filters
 from cecdata.perturbation.pairs import Pairs, name_codes
 from cecdata.shards.schema import PAIR
 
@@ -278,10 +278,10 @@ def test_nothing_is_lost(rows, filters):
 
 def test_the_filters_of_a_configuration():
     """Those that are named, in the order of the table; an unknown name is refused."""
-    assert list(filters_of(load(filters=("cosine", "levenshtein")))) == [
+    assert list(open_filters(load(filters=("cosine", "levenshtein")))) == [
         "levenshtein",
         "cosine",
     ]
-    assert list(filters_of(load(filters=("cosine",)))) == ["cosine"]
+    assert list(open_filters(load(filters=("cosine",)))) == ["cosine"]
     with pytest.raises(UsageError, match="did you mean 'levenshtein'"):
-        filters_of(load(filters=("levenstein",)))
+        open_filters(load(filters=("levenstein",)))

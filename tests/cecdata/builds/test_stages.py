@@ -20,7 +20,7 @@ from cecdata.builds.blocks import open_input
 from cecdata.builds.build import Run, build
 from cecdata.builds.distinct import Distinct
 from cecdata.builds.engine import Threads, work_ahead
-from cecdata.builds.place import PLACED, Place, first_of_equal
+from cecdata.builds.place import PLACED, Place, keep_distinct
 from cecdata.builds.read import Read
 from cecdata.common.codec import unseal_object
 from cecdata.common.durable import Workspace
@@ -162,7 +162,7 @@ def test_of_equal_sentences_the_smallest_is_left():
         }
         for n in range(200)
     ]  # fmt: skip
-    kept, again = first_of_equal(pa.RecordBatch.from_pylist(rows, PLACED))
+    kept, again = keep_distinct(pa.RecordBatch.from_pylist(rows, PLACED))
 
     def rank(row):
         return row["origin"], row["file"], row["row"]

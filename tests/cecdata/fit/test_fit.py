@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from cecdata.audit import Errors, choices_of_recipe, count_errors, score_recipe
+from cecdata.audit import Errors, count_errors, gather_choices, score_recipe
 from cecdata.commands.recipes import fit as command
 from cecdata.common.errors import InputError, UsageError
 from cecdata.config import Config, load
-from cecdata.fit import STRENGTH, TWO_IN_A_ROW, _find_chances, fit, recipe_text
+from cecdata.fit import STRENGTH, TWO_IN_A_ROW, _find_chances, fit, write_recipe
 from cecdata.operators import OPERATORS
 from cecdata.operators.base import reweigh
 from cecdata.perturbation.tables import compile_recipe
@@ -117,7 +117,7 @@ def test_recipe_text_comes_back(tmp_path):
     config = recipe_like(LOOK + SOUND)
     config = replace(config, fitted='名 "x" \\ \x7f', seed=7, text_column="正文", limit=5)
     path = tmp_path / "mine.toml"
-    path.write_text(recipe_text(config, ["one", "two"]), "utf-8")
+    path.write_text(write_recipe(config, ["one", "two"]), "utf-8")
     assert load(str(path)) == config
 
 
@@ -133,7 +133,7 @@ def test_command_writes_a_recipe_that_says_that_labels_were_used(tmp_path):
     config = load(str(out))
     assert "40 errors in 40 rows of errors.tsv, sha256 " in config.fitted
     assert str(tmp_path) not in text
-    found = score_recipe(choices_of_recipe(config.prior, config.weights), errors_like(LOOK, 4))
+    found = score_recipe(gather_choices(config.prior, config.weights), errors_like(LOOK, 4))
     assert found.bits_per_error == pytest.approx(printed["after"]["bits_per_error"])
     told = CliRunner().invoke(command, ["--errors", str(file), "--out", str(out)])
     assert f"{printed['after']['bits_per_error']:.4g}" in told.output
@@ -189,6 +189,6 @@ def test_a_fit_does_no_harm_to_other_real_errors(cec_shared):
     found = fit(count_errors(iter(sets[0][:190])), TYPED)
     tested = count_errors(iter(sets[1]))
     before, after = (
-        score_recipe(choices_of_recipe(c.prior, c.weights), tested) for c in (TYPED, found.config)
+        score_recipe(gather_choices(c.prior, c.weights), tested) for c in (TYPED, found.config)
     )
     assert after.bits_per_error <= before.bits_per_error

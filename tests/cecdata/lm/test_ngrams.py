@@ -13,7 +13,7 @@ import pytest
 from cecdata.common import arrays
 from cecdata.common.errors import InputError
 from cecdata.lm import ngrams, open_scorer
-from cecdata.lm.kernels import STEP, child_of, find_bigram, find_trigram
+from cecdata.lm.kernels import STEP, find_bigram, find_child, find_trigram
 from cecdata.lm.table import Ngrams, load_ngrams
 
 ARPA = """\\data\\
@@ -71,7 +71,7 @@ def _trigram(lm, first, word):
 
 @numba.njit
 def _child(lm, node, point):
-    return child_of(lm.edge_keys, lm.edge_nodes, lm.edge_marks, lm.edge_shift, node, point)
+    return find_child(lm.edge_keys, lm.edge_nodes, lm.edge_marks, lm.edge_shift, node, point)
 
 
 def test_every_ngram_is_looked_up_and_no_other() -> None:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cecdata.common.errors import CecError, UsageError, VerificationError
-from cecdata.perturbation.pairs import code_texts, edits_array, name_codes, pair_table
+from cecdata.perturbation.pairs import build_edits, build_pairs, code_texts, name_codes
 from cecdata.shards.reader import open_dataset
 from cecdata.shards.schema import (
     PAIR,
@@ -127,7 +127,7 @@ def encoded(table: pa.Table) -> pa.Table:
     edits = columns["edits"]
     flat = edits.flatten()
     operators, kinds = (flat.field(n).dictionary_encode() for n in ("operator", "kind"))
-    columns["edits"] = edits_array(
+    columns["edits"] = build_edits(
         edits.offsets.to_numpy(),
         flat.field("start").to_numpy(),
         flat.field("end").to_numpy(),
@@ -143,7 +143,7 @@ def encoded(table: pa.Table) -> pa.Table:
     columns["operator"] = name_codes(
         operator.indices.to_numpy().astype(np.int8), operator.dictionary.to_pylist()
     )
-    return pair_table(columns)
+    return build_pairs(columns)
 
 
 def test_dictionary_arrays_are_read_back_as_plain_text(table, tmp_path):
@@ -234,7 +234,7 @@ def test_no_byte_of_a_dictionary_belongs_to_no_value(table, tmp_path):
     columns = {name: rows[name].combine_chunks() for name in PAIR.names}
     sizes = []
     for made in (code_texts(codes, texts), texts.take(pa.array(codes)).dictionary_encode()):
-        columns["edits"] = edits_array(
+        columns["edits"] = build_edits(
             edits.offsets.to_numpy(),
             flat.field("start").to_numpy(),
             flat.field("end").to_numpy(),
@@ -245,7 +245,7 @@ def test_no_byte_of_a_dictionary_belongs_to_no_value(table, tmp_path):
             flat.field("operator").dictionary.to_pylist(),
             flat.field("kind").dictionary.to_pylist(),
         )
-        write_pairs(tmp_path / "x.parquet", pair_table(columns))
+        write_pairs(tmp_path / "x.parquet", build_pairs(columns))
         group = pq.ParquetFile(tmp_path / "x.parquet").metadata.row_group(0)
         held = [group.column(n) for n in range(group.num_columns)]
         sizes.append({c.path_in_schema: c.total_uncompressed_size for c in held})
