@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cecdata.common.errors import MissingPackageError, UsageError, how_to_install
-from cectrain.commands.correct import add_corrector_options, corrector_of
+from cectrain.commands.corrector_options import add_corrector_options, corrector_of
 
 if TYPE_CHECKING:
     from cectrain.corrector.corrector import Corrector

@@ -24,19 +24,21 @@ from cectrain.corrector.channel.layout import (
     MOST_STATES,
     MOST_STEPS,
     MOST_WORD,
+    Clause,
     guard_recurring,
 )
 
 
 @called
-def _merge_edges(n, work, used):
+def _merge_edges(clause, used):
     """Fill `work.sorted` with all edges by their start.
 
     The edges as written from a place s are first[s]:first[s + 1]; the edited ones, which are sorted
-    already, are first[n]:used.
+    already, are those from `first` of the clause's end to `used`.
     """
-    edited, place = work.first[n], 0
-    for start in range(n):
+    work, place = clause.work, 0
+    edited = work.first[len(clause.points)]
+    for start in range(len(clause.points)):
         for edge in range(work.first[start], work.first[start + 1]):
             work.sorted[place] = edge
             place += 1
@@ -72,8 +74,12 @@ def _number_states(work, used):
 
 
 @called
-def _run_forward(lm, cool, work, total):
-    """Fill `best`, `back` and `forward` of each state, and the chances of the steps; count them."""
+def _run_forward(clause, total):
+    """Fill `best`, `back` and `forward` of each state, and the chances of the steps.
+
+    Return the number of steps: pairs of a state and one before it.
+    """
+    lm, work, cool = clause.lm, clause.work, 1.0 / clause.settings.temperature
     step = 0
     for state in range(total):
         edge, left = work.entry[state], work.previous[state]
@@ -85,36 +91,37 @@ def _run_forward(lm, cool, work, total):
             continue
         before = work.word[left]
         work.slot[state] = find_bigram(lm.bigrams, lm.bigram_marks, lm.bigram_shift, before, word)
-        low, count = work.low[left], work.states[left]
+        first, count = work.low[left], work.states[left]
         best = -1e9
         for k in range(count):
-            score = price + log_prob_of_triple(lm, work.slot[low + k], before, word)
-            score += work.best[low + k]
+            score = price + log_prob_of_triple(lm, work.slot[first + k], before, word)
+            score += work.best[first + k]
             work.step[step + k] = score
             if score > best:
-                best, work.back[state] = score, low + k
+                best, work.back[state] = score, first + k
         forward = 0.0
         for k in range(count):
             chance = math.exp((work.step[step + k] - best) * cool)
             work.step[step + k] = chance
-            forward += work.forward[low + k] * chance
+            forward += work.forward[first + k] * chance
         work.best[state], work.forward[state] = best, forward
         step += count
     return step
 
 
 @called
-def _run_backward(n, cool, work, total, step):
+def _run_backward(clause, total, steps):
     """Fill `backward` of each state; return the sum over all paths and the best path's last state.
 
-    `step` is the number of steps; they are visited from the last one to the first.
+    The steps, which `_run_forward` has written, are visited from the last one to the first.
     """
+    work, cool, n = clause.work, 1.0 / clause.settings.temperature, len(clause.points)
     last = -1
     for state in range(total):
         work.backward[state] = 0.0
         if work.end[work.entry[state]] == n and (last < 0 or work.best[state] > work.best[last]):
             last = state
-    whole = 0.0
+    whole, step = 0.0, steps
     for state in range(total - 1, -1, -1):
         if work.end[work.entry[state]] == n:
             work.backward[state] = math.exp((work.best[state] - work.best[last]) * cool)
@@ -129,19 +136,20 @@ def _run_backward(n, cool, work, total, step):
 
 
 @called
-def _fill_posteriors(n, lm, settings, work, used):
+def _fill_posteriors(clause, used):
     """Fill the posterior of each edited edge, and whether it is on the best path.
 
     Sums over paths are kept relative to the best path to a state, which keeps them near 1. Returns
     whether the clause's states fit into the workspace.
     """
-    observed, cool = work.first[n], 1.0 / settings.temperature
-    _merge_edges(n, work, used)
+    work = clause.work
+    observed = work.first[len(clause.points)]
+    _merge_edges(clause, used)
     total = _number_states(work, used)
     if total < 0:
         return False
-    step = _run_forward(lm, cool, work, total)
-    whole, last = _run_backward(n, cool, work, total, step)
+    steps = _run_forward(clause, total)
+    whole, last = _run_backward(clause, total, steps)
     for edge in range(observed, used):
         share = 0.0
         for state in range(work.low[edge], work.low[edge] + work.states[edge]):
@@ -162,28 +170,29 @@ def _is_han(point):
 
 
 @called
-def _read_clause(points, n, lm, channel, settings, work):
-    """Fill the edges of a clause of n characters; return how many, or 0 where none is edited."""
-    observed = add_observed_edges(points, n, lm, channel, settings, work)
-    chain_edges(n, work, 0, observed)
-    floor = score_observed(n, lm, work, observed) - np.float32(settings.margin)
-    fill_bounds(n, lm, work)
-    used = add_edited_edges(points, n, lm, channel, settings, floor, work, observed)
+def _read_clause(clause):
+    """Fill the edges of a clause; return how many, or 0 where none is edited."""
+    observed = add_observed_edges(clause)
+    chain_edges(clause, 0, observed)
+    floor = score_observed(clause, observed) - np.float32(clause.settings.margin)
+    fill_bounds(clause)
+    used = add_edited_edges(clause, floor, observed)
     if used == observed:
         return 0
-    chain_edges(n, work, observed, used)
-    while not _fill_posteriors(n, lm, settings, work, used):
+    chain_edges(clause, observed, used)
+    while not _fill_posteriors(clause, used):
         used = observed + (used - observed) // 2
-        chain_edges(n, work, 0, used)
+        chain_edges(clause, 0, used)
     return used
 
 
 @called
-def _find_cut(n, work, used):
+def _find_cut(clause, used):
     """Return the last place of a long clause that the fewest words cross, known and edited ones.
 
     Only words that begin before the last `MOST_WORD` characters are known whole.
     """
+    work, n = clause.work, len(clause.points)
     best, fewest = n, used
     for place in range(n // 2, n - MOST_WORD + 2):
         crossing = 0
@@ -195,8 +204,12 @@ def _find_cut(n, work, used):
 
 
 @called
-def _write_edit(points, begin, sentence, edge, work, channel, out, rows):
-    """Write one edit without the characters that the word and the text share at both ends."""
+def _write_edit(clause, begin, sentence, edge, out, row):
+    """Write one edit without the characters that the word and the text share at both ends.
+
+    `begin` is where the clause begins in the sentence.
+    """
+    points, channel, work = clause.points, clause.channel, clause.work
     word = work.word[edge]
     first, last = work.start[edge], work.end[edge]
     low, high = 0, channel.word_size[word]
@@ -206,11 +219,11 @@ def _write_edit(points, begin, sentence, edge, work, channel, out, rows):
     while first < last and low < high and points[last - 1] == channel.word_points[word, high - 1]:
         last -= 1
         high -= 1
-    out.place[rows, 0] = sentence
-    out.place[rows, 1], out.place[rows, 2] = begin + first, begin + last
-    out.place[rows, 3], out.place[rows, 4], out.place[rows, 5] = word, low, high
-    out.share[rows] = work.share[edge - work.first[len(points)]]
-    out.path[rows] = work.path[edge - work.first[len(points)]]
+    out.place[row, 0] = sentence
+    out.place[row, 1], out.place[row, 2] = begin + first, begin + last
+    out.place[row, 3], out.place[row, 4], out.place[row, 5] = word, low, high
+    out.share[row] = work.share[edge - work.first[len(points)]]
+    out.path[row] = work.path[edge - work.first[len(points)]]
 
 
 class Edits(NamedTuple):
@@ -245,21 +258,21 @@ def correct_sentences(points, offsets, guard, lm, channel, settings, least, work
             n = 1
             while n < LONGEST_CLAUSE and begin + n < stop and _is_han(points[begin + n]):
                 n += 1
-            clause = points[begin : begin + n]
             place = begin - offsets[sentence]
             for k in range(n):
                 work.guard[k] = guard[begin + k]
-            used = _read_clause(clause, n, lm, channel, settings, work)
+            clause = Clause(points[begin : begin + n], lm, channel, settings, work)
+            used = _read_clause(clause)
             if n == LONGEST_CLAUSE and begin + n < stop and _is_han(points[begin + n]):
-                n = _find_cut(n, work, max(used, work.first[n]))
-                clause = points[begin : begin + n]
-                used = _read_clause(clause, n, lm, channel, settings, work)
+                n = _find_cut(clause, max(used, work.first[n]))
+                clause = Clause(points[begin : begin + n], lm, channel, settings, work)
+                used = _read_clause(clause)
             for edge in range(work.first[n], used):
-                edges_kept = edge - work.first[n]
-                if work.share[edges_kept] >= least or work.path[edges_kept]:
+                edited = edge - work.first[n]
+                if work.share[edited] >= least or work.path[edited]:
                     if rows == len(out.share):
                         return -sentence - 1
-                    _write_edit(clause, place, sentence, edge, work, channel, out, rows)
+                    _write_edit(clause, place, sentence, edge, out, rows)
                     rows += 1
             begin += n
     return rows

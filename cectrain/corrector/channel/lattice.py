@@ -70,10 +70,11 @@ def add_edge(work, used, first, last, word, price):
 
 
 @called
-def add_observed_edges(points, n, lm, channel, settings, work):
+def add_observed_edges(clause):
     """Add the edges of the words as written and of likely names, by start; return how many."""
-    unknown = np.float32(settings.unknown)
-    used = 0
+    points, lm, work = clause.points, clause.lm, clause.work
+    unknown = np.float32(clause.settings.unknown)
+    used, n = 0, len(points)
     for begin in range(n):
         work.first[begin] = used
         node = next_node(lm, 0, points[begin])
@@ -87,16 +88,18 @@ def add_observed_edges(points, n, lm, channel, settings, work):
                 break
             node = next_node(lm, node, points[place])
             place += 1
-        used = _add_names(points, n, begin, lm, channel.kinds, settings, work, used)
+        used = _add_names(clause, begin, used)
     work.first[n] = used
     return used
 
 
 @called
-def _add_names(points, n, begin, lm, kinds, settings, work, used):
+def _add_names(clause, begin, used):
     """Add the edges of a family name with one or two characters, and of a foreign name."""
+    points, kinds, work = clause.points, clause.channel.kinds, clause.work
+    n = len(points)
     # the unknown word stands for a name, so its own log P is subtracted
-    base = np.float32(settings.name) - lm.log_prob[0]
+    base = np.float32(clause.settings.name) - clause.lm.log_prob[0]
     if kinds[points[begin]] & PERSON:
         for last in range(begin + 2, min(n, begin + 3) + 1):
             price = base + np.float32(FAMILY_NAME + GIVEN * (last - begin - 1))
@@ -113,11 +116,12 @@ def _add_names(points, n, begin, lm, kinds, settings, work, used):
 
 
 @called
-def chain_edges(n, work, first, used):
+def chain_edges(clause, first, used):
     """Chain the edges from `first` on to those before them that end at the same place."""
+    work = clause.work
     if first == 0:
-        work.head[: n + 1] = -1
-        work.leading[: n + 1] = 0
+        work.head[: len(clause.points) + 1] = -1
+        work.leading[: len(clause.points) + 1] = 0
     for edge in range(first, used):
         work.chain[edge] = work.head[work.end[edge]]
         work.head[work.end[edge]] = edge
@@ -125,8 +129,9 @@ def chain_edges(n, work, first, used):
 
 
 @called
-def score_observed(n, lm, work, used):
+def score_observed(clause, used):
     """Score the words as written: `before` and `after` of each edge; return the best path's."""
+    lm, work = clause.lm, clause.work
     for edge in range(used):
         word, best = work.word[edge], LOW
         if work.start[edge] == 0:
@@ -139,7 +144,7 @@ def score_observed(n, lm, work, used):
     whole = LOW
     for edge in range(used - 1, -1, -1):
         best = np.float32(0.0)
-        if work.end[edge] == n:
+        if work.end[edge] == len(clause.points):
             whole = max(whole, work.before[edge])
         else:
             best = LOW
@@ -151,10 +156,11 @@ def score_observed(n, lm, work, used):
 
 
 @called
-def fill_bounds(n, lm, work):
+def fill_bounds(clause):
     """Fill `ahead` and `rest`, upper bounds of the best scores before and after each place, and
     `leave` and `enter`, those beside a word that is in no bigram, as a term.
     """
+    lm, work, n = clause.lm, clause.work, len(clause.points)
     for place in range(n + 1):
         work.ahead[place] = work.leave[place] = np.float32(0.0) if place == 0 else LOW
         work.rest[place] = work.enter[place] = np.float32(0.0) if place == n else LOW
@@ -172,66 +178,68 @@ def fill_bounds(n, lm, work):
 
 
 @called
-def add_edited_edges(points, n, lm, channel, settings, floor, work, used):
+def add_edited_edges(clause, floor, used):
     """Add the edges that undo errors and with which the clause scores `floor` or more.
 
     Words with one error or two, words whose whole observed form a span operator writes, and words
     of which one character is missing.
     """
+    points, n = clause.points, len(clause.points)
     for begin in range(n):
         node, place = 0, begin
         while True:  # [begin, place) is as written; the first error is at `place`
-            used = _add_one_error(
-                points, n, begin, place, node, lm, channel, settings, floor, work, used
-            )
-            node = next_node(lm, node, points[place])
+            used = _add_one_error(clause, begin, place, node, floor, used)
+            node = next_node(clause.lm, node, points[place])
             place += 1
             if node < 0 or place >= n or place >= begin + MOST_WORD:
                 break
-        used = _add_spans(points, n, begin, lm, channel, settings, floor, work, used)
-        used = _add_completions(points, n, begin, lm, channel, settings, floor, work, used)
-        used = _add_terms(points, n, begin, lm, channel, settings, floor, work, used)
+        used = _add_spans(clause, begin, floor, used)
+        used = _add_completions(clause, begin, floor, used)
+        used = _add_terms(clause, begin, floor, used)
     return used
 
 
 @called
-def _add_one_error(points, n, begin, place, node, lm, channel, settings, floor, work, used):
-    """Add the words with an error at `place`, and those with another one after it."""
-    weight, cost = np.float32(settings.channel), np.float32(settings.error) + work.guard[place]
+def _add_one_error(clause, begin, place, node, floor, used):
+    """Add the words with an error at `place`, and those with another one after it.
+
+    `node` stands for what is written from `begin` to `place`.
+    """
+    points, channel = clause.points, clause.channel
+    weight = np.float32(clause.settings.channel)
+    cost = np.float32(clause.settings.error) + clause.work.guard[place]
     row = channel.slot[points[place]]
     if row:
         low = channel.bounds[row - 1]
         for k in range(low, channel.ends[row - 1]):
-            to = next_node(lm, node, channel.right[k])
+            to = next_node(clause.lm, node, channel.right[k])
             if to < 0:
                 continue
             price = weight * channel.log_prob[k] - cost
-            used = _add_unchanged(points, n, begin, place + 1, to, price, lm, floor, work, used)
+            used = _add_unchanged(clause, begin, place + 1, to, price, floor, used)
             if k < low + SECOND:
-                used = _add_two_errors(
-                    points, n, begin, place + 1, to, price, lm, channel, settings, floor, work, used
-                )
+                used = _add_two_errors(clause, begin, place + 1, to, price, floor, used)
     if place > begin and points[place] == points[place - 1]:
         twice = np.float32(weight * channel.repeated - cost)
-        used = _add_unchanged(points, n, begin, place + 1, node, twice, lm, floor, work, used)
+        used = _add_unchanged(clause, begin, place + 1, node, twice, floor, used)
     return used
 
 
 @called
-def _add_two_errors(points, n, begin, place, node, price, lm, channel, settings, floor, work, used):
+def _add_two_errors(clause, begin, place, node, price, floor, used):
     """Add the words with another error after the first; only likely right characters are tried."""
-    weight, cost = np.float32(settings.channel), np.float32(settings.error)
-    while place < n and place < begin + MOST_WORD:
+    points, lm, channel = clause.points, clause.lm, clause.channel
+    weight, cost = np.float32(clause.settings.channel), np.float32(clause.settings.error)
+    while place < len(points) and place < begin + MOST_WORD:
         row = channel.slot[points[place]]
         if row:
             low = channel.bounds[row - 1]
             for k in range(low, min(channel.ends[row - 1], low + SECOND)):
                 to = next_node(lm, node, channel.right[k])
                 if to >= 0:
-                    total = price + weight * channel.log_prob[k] - cost - work.guard[place]
-                    used = _add_unchanged(
-                        points, n, begin, place + 1, to, total, lm, floor, work, used
-                    )
+                    total = price + weight * channel.log_prob[k] - cost
+                    total -= clause.work.guard[place]
+                    used = _add_unchanged(clause, begin, place + 1, to, total, floor, used)
         node = next_node(lm, node, points[place])
         if node < 0:
             break
@@ -240,12 +248,13 @@ def _add_two_errors(points, n, begin, place, node, price, lm, channel, settings,
 
 
 @called
-def _add_unchanged(points, n, begin, place, node, price, lm, floor, work, used):
+def _add_unchanged(clause, begin, place, node, price, floor, used):
     """Add the words that continue as written after this node, which stands for [begin, place)."""
+    points, lm, n = clause.points, clause.lm, len(clause.points)
     while True:
         word = lm.word[node]
         if word >= 0:
-            used = _add_if_likely(n, begin, place, word, price, lm, floor, work, used)
+            used = _add_if_likely(clause, begin, place, word, price, floor, used)
         if place >= n or place >= begin + MOST_WORD:
             break
         node = next_node(lm, node, points[place])
@@ -256,13 +265,14 @@ def _add_unchanged(points, n, begin, place, node, price, lm, floor, work, used):
 
 
 @called
-def _add_spans(points, n, begin, lm, channel, settings, floor, work, used):
+def _add_spans(clause, begin, floor, used):
     """Add the words that a span operator or a missing character turned into these characters.
 
     Such a span has one to four characters.
     """
-    mask = len(channel.span_keys) - 1
-    for last in range(begin + 1, min(n, begin + 4) + 1):
+    points, channel, settings = clause.points, clause.channel, clause.settings
+    guard, mask = clause.work.guard, len(channel.span_keys) - 1
+    for last in range(begin + 1, min(len(points), begin + 4) + 1):
         key = make_span_key(points, begin, last)
         at = slot_of_key(key, mask, channel.span_shift)
         while channel.span_keys[at] != 0 and channel.span_keys[at] != key:
@@ -272,21 +282,22 @@ def _add_spans(points, n, begin, lm, channel, settings, floor, work, used):
         row = channel.span_rows[at]
         for k in range(channel.span_bounds[row], channel.span_bounds[row + 1]):
             price = np.float32(settings.channel * channel.span_log_prob[k] - settings.error)
-            price -= max(work.guard[begin], work.guard[last - 1])
+            price -= max(guard[begin], guard[last - 1])
             word = channel.span_words[k]
-            used = _add_if_likely(n, begin, last, word, price, lm, floor, work, used)
+            used = _add_if_likely(clause, begin, last, word, price, floor, used)
     return used
 
 
 @called
-def _add_completions(points, n, begin, lm, channel, settings, floor, work, used):
+def _add_completions(clause, begin, floor, used):
     """Add the words of which one character stands wrong, whatever the channel says of it.
 
     In a word of two characters the wrong one must sound nearly like the right one.
     """
+    points, channel, settings = clause.points, clause.channel, clause.settings
     mask = len(channel.form_keys) - 1
     price = np.float32(settings.channel * COMPLETED - settings.error)
-    for last in range(begin + 2, min(n, begin + 4) + 1):
+    for last in range(begin + 2, min(len(points), begin + 4) + 1):
         for place in range(begin, last):
             observed = points[place]
             points[place] = HOLE
@@ -307,8 +318,8 @@ def _add_completions(points, n, begin, lm, channel, settings, floor, work, used)
                     continue
                 if _log_prob_of_error(observed, right, channel)[0] > LOW:
                     continue
-                cost = price - work.guard[place]
-                used = _add_if_likely(n, begin, last, word, cost, lm, floor, work, used)
+                guarded = price - clause.work.guard[place]
+                used = _add_if_likely(clause, begin, last, word, guarded, floor, used)
     return used
 
 
@@ -325,19 +336,22 @@ def _sounds_near(channel, observed, right):
 
 
 @called
-def _add_terms(points, n, begin, lm, channel, settings, floor, work, used):
+def _add_terms(clause, begin, floor, used):
     """Add the user's terms with two errors, or one for terms alone.
 
     They are found by the first right one of three characters. Who does not know a term gets more
     than one of its characters wrong, so that the second error costs less.
     """
+    points, channel, settings, work = clause.points, clause.channel, clause.settings, clause.work
     least = floor - AGAIN + np.float32(2 * settings.error)
-    for known in range(min(3, n - begin)):
+    for known in range(min(3, len(points) - begin)):
         row = 3 * channel.slot[points[begin + known]] + known
         for k in range(channel.term_bounds[row], channel.term_bounds[row + 1]):
             word = channel.term_words[k]
             last, wrong, alone, price = begin + channel.word_size[word], 0, False, -AGAIN
-            if last > n or work.leave[begin] + lm.most[word] + work.enter[last] < least:
+            if last > len(points):
+                continue
+            if work.leave[begin] + clause.lm.most[word] + work.enter[last] < least:
                 continue
             for place in range(begin, last):
                 right = channel.word_points[word, place - begin]
@@ -352,7 +366,7 @@ def _add_terms(points, n, begin, lm, channel, settings, floor, work, used):
                 if wrong > 2 or price <= LOW:
                     break
             if wrong == 2 or (wrong == 1 and alone):
-                used = _add_if_likely(n, begin, last, word, price, lm, floor, work, used)
+                used = _add_if_likely(clause, begin, last, word, price, floor, used)
     return used
 
 
@@ -368,19 +382,21 @@ def _log_prob_of_error(observed, right, channel):
 
 
 @inlined
-def _add_if_likely(n, begin, last, word, price, lm, floor, work, used):
+def _add_if_likely(clause, begin, last, word, price, floor, used):
     """Add an edge where the best bigram score of the clause with it is `floor` or more."""
-    high = price + lm.most[word]
-    fits = used < work.first[n] + MOST_KEPT
+    work = clause.work
+    high = price + clause.lm.most[word]
+    fits = used < work.first[len(clause.points)] + MOST_KEPT
     near = fits and work.ahead[begin] + high + work.rest[last] >= floor
-    if near and _reaches_floor(n, begin, last, word, price, lm, floor, work):
+    if near and _reaches_floor(clause, begin, last, word, price, floor):
         used = add_edge(work, used, begin, last, word, price)
     return used
 
 
 @called
-def _reaches_floor(n, begin, last, word, price, lm, floor, work):
+def _reaches_floor(clause, begin, last, word, price, floor):
     """Return whether some words as written around this edge give the clause the score `floor`."""
+    lm, work = clause.lm, clause.work
     least = floor - price - work.rest[last]  # what the words before and this one must score
     most, best = lm.most[word], LOW
     if begin == 0:
@@ -392,7 +408,7 @@ def _reaches_floor(n, begin, last, word, price, lm, floor, work):
         left = work.chain[left]
     if best < least:
         return False
-    if last == n:
+    if last == len(clause.points):
         return True
     least = floor - price - best
     for right in range(work.first[last], work.first[last + 1]):

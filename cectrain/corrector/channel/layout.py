@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cecdata.common.kernels import called
+from cecdata.lm.table import Tables
 
 LONGEST_CLAUSE = 48  # characters; a longer run of Han is cut before, where few words cross
 MOST_WORD = 8  # characters of the longest word
@@ -145,6 +146,20 @@ class Work(NamedTuple):
     step: NDArray[np.float64]
     share: NDArray[np.float64]
     path: NDArray[np.uint8]
+
+
+class Clause(NamedTuple):
+    """A clause of Han characters, the tables it is read by, and the scratch space of its lattice.
+
+    `used` beside it in the kernels is the number of edges that the space holds, and `floor` the
+    least score of the clause with an edited edge.
+    """
+
+    points: NDArray[np.int32]
+    lm: Tables
+    channel: ChannelArrays
+    settings: Settings
+    work: Work
 
 
 def make_workspace() -> Work:
