@@ -186,7 +186,7 @@ def plainly(scorer: Any, text: str, changes: Sequence[Change]) -> None:
 def speed(proposer: CombinedProposer, rows: Sequence[Row], count: int) -> None:
     """Print sentences a CPU-second of the model alone, by the plain way and as `correct` asks."""
     texts = [source for source, _ in rows[:count]]
-    asked = [list(own) for own in proposer.evidence(texts, proposer.channel.readings(texts))]
+    asked = [list(own) for own in proposer.gather_evidence(texts, proposer.channel.readings(texts))]
     scorer = proposer.rescorer.scorer  # type: ignore[union-attr]
     scorer.log_ratios_of(texts[:2], asked[:2])
     start = time.process_time()
@@ -258,7 +258,7 @@ def main() -> None:
             told = "  ".join(f"{key} {value:.1f}" for key, value in latest.items())
             print(f"{name:12} {system:14} {told}  {len(rows) / spent:.1f} a CPU-second")
         share, size, causes = misses(
-            rows, confidences(rows, plain.longest, lambda texts: judge.evidence(
+            rows, confidences(rows, plain.longest, lambda texts: judge.gather_evidence(
                 texts, judge.channel.readings(texts))),
         )  # fmt: skip
         print(

@@ -95,45 +95,40 @@ def adapt(
 
 
 def _learn(text: FieldText, out: Path, *, policy: bool) -> Report:
-    """Count, weigh, train, try and write."""
+    """Learn from a text, try what was learned on held-out sentences, and write what helps there."""
     held_out = text.first(min(MOST_HELD_OUT, int(HELD_OUT * text.count)))
     base = CombinedProposer()
     with ThreadPoolExecutor(1) as threads:
-        made = threads.submit(Trial, held_out, base)
+        trial_of_base = threads.submit(Trial, held_out, base)
         doubts = find_doubts(base.channel, text)
         suspected = {doubt.sentence for doubt in doubts}
+        left_out = suspected | set(held_out)
         models = default_models()
-        counts = FieldCounts(models, text, suspected | set(held_out))
+        counts = FieldCounts(models, text, left_out)
         mixture = Mixture([*models, counts.model()])
         share = mixture.share_of_last(WEIGHTS, held_out)
-        weights = [*((1 - share) * weight for weight in WEIGHTS), share]
-        tables = make_tables(mixture.model(weights, "field"))
-        trial = made.result()
+        mixed = mixture.model([*((1 - share) * weight for weight in WEIGHTS), share], "field")
+        tables = make_tables(mixed)
+        trial = trial_of_base.result()
     candidates = {NGRAMS: FieldProposer(COMBINED, tables, base, weights=base.weights)}
-    work, trained = out / WORK / _name(text), None
-    if policy:
-        trained = train_policy(text, suspected | set(held_out), work)
+    trained = train_policy(text, left_out, out / WORK / _name(text)) if policy else None
+    if trained:
         name = f"{COMBINED}:{trained}"
         candidates[BOTH] = FieldProposer(name, tables, base, weights=base.weights)
-    tried = {name: trial.try_adapted(model) for name, model in candidates.items()}
-    tried = {NOTHING: (trial.before, base.least), **tried}
-    scores = {name: score for name, (score, _) in tried.items()}
+    results = {NOTHING: (trial.before, base.least)}
+    results |= {name: trial.try_adapted(model) for name, model in candidates.items()}
+    scores = {name: score for name, (score, _) in results.items()}
     used = choose_parts(scores)
+    _, threshold = results[used]
     refusal = "" if used != NOTHING else "what ships corrects its held-out sentences better"
-    threshold = tried[used][1]
-    counts.add(sorted(set(held_out) - suspected))
-    ngrams = replace(counts.model(), name=_name(text), share=share)
-    weights_used = None if refusal else candidates[used].weights._replace(least=threshold)
-    facts: dict[str, object] = {"kept": refusal, "used": used}
-    facts |= {name: asdict(score) for name, score in scores.items()}
-    write_field(
-        out,
-        None if refusal else ngrams,
-        trained if used == BOTH else None,
-        weights_used,
-        text.count,
-        facts,
-    )
+    facts = {"kept": refusal, "used": used, **{name: asdict(scores[name]) for name in scores}}
+    if used == NOTHING:
+        write_field(out, None, None, None, text.count, facts)
+    else:
+        counts.add(sorted(set(held_out) - suspected))
+        ngrams = replace(counts.model(), name=_name(text), share=share)
+        weights = candidates[used].weights._replace(least=threshold)
+        write_field(out, ngrams, trained if used == BOTH else None, weights, text.count, facts)
     shutil.rmtree(out / WORK, ignore_errors=True)
     return Report(
         text.count,

@@ -17,7 +17,7 @@ import bisect
 import copy
 import math
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from cecdata.lm import LanguageModel, open_scorer
@@ -111,13 +111,12 @@ class CombinedProposer(Proposer):
         return more
 
     def propose(self, pieces: Sequence[str]) -> list[list[Edit]]:
-        """Return the edits of each piece, sorted; confidence is P(c)."""
+        """Return the edits of each piece, sorted; their confidence is P(change)."""
         readings = self.channel.readings(pieces)
+        confidences = self.confidences(pieces, readings)
         return [
             choose_changes(piece, scored, self.least, reading.terms)
-            for piece, reading, scored in zip(
-                pieces, readings, self.confidences(pieces, readings), strict=True
-            )
+            for piece, reading, scored in zip(pieces, readings, confidences, strict=True)
         ]
 
     def confidences(
@@ -128,7 +127,7 @@ class CombinedProposer(Proposer):
         A piece that is longer than the policy reads is judged by the channel alone. A language
         model has no say in changes to the user's terms.
         """
-        evidence = self.evidence(pieces, readings)
+        evidence = self.gather_evidence(pieces, readings)
         logits = [
             {c: self.weights.logit(values) for c, values in changes.items()} for changes in evidence
         ]
@@ -152,44 +151,49 @@ class CombinedProposer(Proposer):
             confidences.append(scored)
         return confidences
 
-    def evidence(
+    def gather_evidence(
         self, pieces: Sequence[str], readings: Sequence[Reading]
     ) -> list[dict[Change, Known]]:
         """Return what is known of the changes judged, before a language model judges them."""
         likely = [find_likely(reading) for reading in readings]
         judged = self._choose_likeliest(pieces, likely)
-        free: list[dict[Change, float]] = [{} for _ in pieces]
-        estimates: list[dict[Change, float]] = [{} for _ in pieces]
+        proposed: list[dict[Change, float]] = [{} for _ in pieces]
+        estimates = proposed
         if self.rescorer is not None:
-            free, estimates = self._propose_freely(self.rescorer, pieces, judged, readings)
-        asked = [[*changes, *further] for changes, further in zip(judged, free, strict=True)]
+            proposed, estimates = self._propose_freely(self.rescorer, pieces, judged, readings)
+        asked = [[*changes, *more] for changes, more in zip(judged, proposed, strict=True)]
         evidence = []
-        ratios_of_all = self.scorer.log_ratios(pieces, asked)
-        for piece, reading, shares, ratios, further, estimate in zip(
-            pieces, readings, likely, ratios_of_all, free, estimates, strict=True
+        for piece, reading, shares, more, ratios in zip(
+            pieces, readings, likely, proposed, self.scorer.log_ratios(pieces, asked), strict=True
         ):
             counts = count_proposals(piece, shares, ratios)
-            known = {
-                c: Known(
-                    further[c]
-                    if c in further
-                    else logit(reading.posterior[c]) + LENGTH * (len(c[2]) != c[1] - c[0]),
-                    max(ratio, LEAST_RATIO) if c in reading.terms else ratio,
-                    math.log(max(1, counts[c])),
-                )
-                for c, ratio in ratios.items()
-            }
-            if self.rescorer is not None:
-                known = {
-                    c: of_change._replace(
-                        distortion=load_shipped_channel().distortion(piece, *c),
-                        estimate=estimate.get(c, -math.inf),
-                    )
-                    for c, of_change in known.items()
-                    if c in further or self.weights.logit(of_change) >= rescoring.HOPELESS
-                }
+            known = {}
+            for change, ratio in ratios.items():
+                odds = more[change] if change in more else weigh_posterior(reading, change)
+                least = LEAST_RATIO if change in reading.terms else -math.inf
+                known[change] = Known(odds, max(ratio, least), math.log(max(1, counts[change])))
             evidence.append(known)
-        return evidence
+        if self.rescorer is None:
+            return evidence
+        return [*map(self._keep_hopeful, pieces, evidence, proposed, estimates)]
+
+    def _keep_hopeful(
+        self,
+        piece: str,
+        known: dict[Change, Known],
+        proposed: Collection[Change],
+        estimates: Mapping[Change, float],
+    ) -> dict[Change, Known]:
+        """Return the changes that a language model may yet confirm, with all that it is told."""
+        channel = load_shipped_channel()
+        return {
+            change: values._replace(
+                distortion=channel.distortion(piece, *change),
+                estimate=estimates.get(change, -math.inf),
+            )
+            for change, values in known.items()
+            if change in proposed or self.weights.logit(values) >= rescoring.HOPELESS
+        }
 
     def _choose_likeliest(
         self, pieces: Sequence[str], likely: Sequence[dict[Change, float]]
@@ -245,6 +249,12 @@ def find_likely(reading: Reading) -> dict[Change, float]:
     return {
         c: p for c, p in reading.posterior.items() if p >= JUDGED_TERM or c not in reading.terms
     }
+
+
+def weigh_posterior(reading: Reading, change: Change) -> float:
+    """Return logit p(c) of a change, with the addition for one of the length."""
+    start, end, target = change
+    return logit(reading.posterior[change]) + LENGTH * (len(target) != end - start)
 
 
 def count_proposals(

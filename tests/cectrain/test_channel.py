@@ -527,7 +527,7 @@ def test_the_model_confirms_and_refuses():
 def test_the_distortion_has_a_weight_of_its_own():
     """It moves the log-odds of a change by log P(observed | right)."""
     proposer = CombinedProposer(lm="words", rescore=Opinion([], 0.0))
-    evidence = proposer.evidence(TEXTS[:1], proposer.channel.readings(TEXTS[:1]))
+    evidence = proposer.gather_evidence(TEXTS[:1], proposer.channel.readings(TEXTS[:1]))
     proposer.rescorer.weights = Weights(0.0, 1.0, 0.0, 0.0, 0.5, 1.0)
     change = 4, 5, "已"
     known = evidence[0][change]
@@ -578,10 +578,10 @@ def test_the_model_proposes_what_the_n_grams_rule_out():
     assert (edit.start, edit.end, edit.target) == change
     few = weighed(Foresight([(new, 30.0) for *_, new in ruled_out], -30.0)).proposer
     readings = few.channel.readings([text])
-    evidence = few.evidence([text], readings)[0]
+    evidence = few.gather_evidence([text], readings)[0]
     assert len(evidence.keys() - readings[0].posterior.keys()) == PROPOSED
     unused = weighed(Foresight([(change[2], 30.0)], -30.0), model=0.0).proposer
-    assert unused.evidence([text], readings)[0].keys() <= readings[0].posterior.keys()
+    assert unused.gather_evidence([text], readings)[0].keys() <= readings[0].posterior.keys()
 
 
 def test_what_the_text_before_a_change_refuses_is_not_judged():
