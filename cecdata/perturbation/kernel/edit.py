@@ -31,10 +31,10 @@ _ALIAS = _COST + COST_BITS
 
 
 @inlined
-def edit_character(tables, operator, position, n, scratch, data, word, base, out, edit):
-    """Write an edit of one character, or before one, then the rest; return (base, facts).
+def edit_character(tables, operator, position, length, scratch, data, word, shift, out, edit):
+    """Write an edit of one character, or before one, then the rest; return (shift, facts).
 
-    From the end of the edit on, byte b of the target is at base + b of the output.
+    From the end of the edit on, byte b of the target is at shift + b of the output.
     `facts` is the second column of the replacement's row in `Tables.texts`.
     """
     inserts = np.int64(tables.inserts[operator])
@@ -42,37 +42,37 @@ def edit_character(tables, operator, position, n, scratch, data, word, base, out
     slot = np.uint32(0) if inserts else scratch.slots[position]
     packed = draw_candidate(tables, operator, slot, word)
     text = np.int64(packed & np.uint64(_TEXT))
-    done, to = position + 1 - inserts, base + bounds[position]
+    done, to = position + 1 - inserts, shift + bounds[position]
     facts = tables.texts[text, 1]
     size = np.int64(facts & np.uint64(0xFF))
     _store_word(out.data, np.uint64(to), tables.texts[text, 0])
-    copy_bytes(out.data, to + size, data, bounds[done], bounds[n])
+    copy_bytes(out.data, to + size, data, bounds[done], bounds[length])
     _write_edit(out, edit, position, done, slot, text, operator, packed >> np.uint64(TEXT_BITS))
-    return base + size - (bounds[done] - bounds[position]), facts
+    return shift + size - (bounds[done] - bounds[position]), facts
 
 
 @inlined
-def edit_span(tables, operator, position, n, scratch, data, word, base, out, edit):
-    """Write an edit of a span, then the rest; return (base, the edit's Levenshtein distance)."""
+def edit_span(tables, operator, position, length, scratch, data, word, shift, out, edit):
+    """Write an edit of a span, then the rest; return (shift, the edit's Levenshtein distance)."""
     spans, bounds = tables.spans, scratch.bounds
-    s = np.int64(spans.row[operator])
-    row = spans.rows[np.int64(scratch.spans[s, position]), s]
+    column = np.int64(spans.row[operator])
+    row = spans.rows[np.int64(scratch.spans[column, position]), column]
     chosen = draw_span_candidate(row, spans.candidates, word)
     packed, signs = spans.candidates[chosen, 0], spans.candidates[chosen, 1]
-    done, to = position + np.int64(row >> np.uint64(SIZE_SHIFT)), base + bounds[position]
+    done, to = position + np.int64(row >> np.uint64(SIZE_SHIFT)), shift + bounds[position]
     start = to
     for _ in range(LONGEST):
         text = np.int64(signs & np.uint64(_TEXT))
         _store_word(out.data, np.uint64(to), tables.texts[text, 0])
         to += np.int64(tables.texts[text, 1] & np.uint64(0xFF))
         signs >>= np.uint64(TEXT_BITS)
-    copy_bytes(out.data, to, data, bounds[done], bounds[n])
+    copy_bytes(out.data, to, data, bounds[done], bounds[length])
     singles = len(tables.texts)
     old = singles + np.int64((row >> np.uint64(SOURCE_SHIFT)) & np.uint64(_SPAN_TEXT))
     new = singles + np.int64(packed & np.uint64(_SPAN_TEXT))
     _write_edit(out, edit, position, done, old, new, operator, packed >> np.uint64(SPAN_TEXT_BITS))
     cost = np.int64(packed >> np.uint64(_COST)) & ((1 << COST_BITS) - 1)
-    return base + (to - start) - (bounds[done] - bounds[position]), cost
+    return shift + (to - start) - (bounds[done] - bounds[position]), cost
 
 
 @inlined
@@ -87,10 +87,12 @@ def _write_edit(out, edit, start, end, old, new, operator, kind):
 
 
 @inlined
-def draw_candidate(tables, o, slot, word):
+def draw_candidate(tables, operator, slot, word):
     """Return the text and the kind (packed) of a replacement, by Walker's alias method."""
-    scaled = (word >> np.uint64(32)) * np.uint64(tables.rows[o, slot, 1])
-    packed = tables.candidates[np.uint64(tables.rows[o, slot, 0]) + (scaled >> np.uint64(32))]
+    scaled = (word >> np.uint64(32)) * np.uint64(tables.rows[operator, slot, 1])
+    packed = tables.candidates[
+        np.uint64(tables.rows[operator, slot, 0]) + (scaled >> np.uint64(32))
+    ]
     fraction = np.uint32(word) >> np.uint32(32 - KEEP_BITS)
     keep = np.uint32(packed >> np.uint64(2 * (TEXT_BITS + KIND_BITS)))
     if fraction >= keep:
@@ -157,21 +159,21 @@ def _store_word(typing_context, out, to, word):
 
 
 @inlined
-def is_new(points, n, facts):
+def is_new(points, length, facts):
     """Return whether the target holds no character of a text, given its row of `Tables.texts`."""
     first = np.uint32((facts >> np.uint64(8)) & np.uint64(0xFFFFFF))
     second = np.uint32(facts >> np.uint64(32))
-    held = _does_occur_in(points, n, first)
+    occurs = _does_occur_in(points, length, first)
     if second:
-        held |= _does_occur_in(points, n, second)
-    return not held
+        occurs |= _does_occur_in(points, length, second)
+    return not occurs
 
 
 @inlined
-def _does_occur_in(points, n, wanted):
-    """Return whether one of points[:n] is `wanted`."""
+def _does_occur_in(points, length, wanted):
+    """Return whether one of points[:length] is `wanted`."""
     occurs = np.uint32(0)
-    for i in range(np.uint64(n)):  # without an early exit the compiler vectorises it
+    for i in range(np.uint64(length)):  # without an early exit the compiler vectorises it
         occurs |= np.uint32(points[i] == wanted)
     return occurs != 0
 
@@ -194,11 +196,11 @@ def _write_source(start, out, first, last, tables, scratch):
         for i in range(done, out.start[e]):
             written[length] = points[i]
             length += 1
-        own = out.new[e] - singles
-        if own >= 0:
+        span = out.new[e] - singles
+        if span >= 0:
             for j in range(tables.spans.points.shape[1]):
-                if tables.spans.points[own, j]:
-                    written[length] = tables.spans.points[own, j]
+                if tables.spans.points[span, j]:
+                    written[length] = tables.spans.points[span, j]
                     length += 1
         else:
             facts = tables.texts[out.new[e], 1]
@@ -210,8 +212,8 @@ def _write_source(start, out, first, last, tables, scratch):
 
 
 @inlined
-def _measure_distance_in_band(start, n, m, bound, scratch):
-    """Return the distance of points[start:start + n] and written[:m], at most `bound`."""
+def _measure_distance_in_band(start, target_size, source_size, bound, scratch):
+    """Return the distance of points[start:][:target_size] and written[:source_size], ≤ `bound`."""
     left, right, previous, current = (
         scratch.points,
         scratch.written,
@@ -219,10 +221,10 @@ def _measure_distance_in_band(start, n, m, bound, scratch):
         scratch.current,
     )
     far = bound + 1
-    for j in range(m + 1):
+    for j in range(source_size + 1):
         previous[j] = j if j <= bound else far
-    for i in range(1, n + 1):
-        low, high = max(1, i - bound), min(m, i + bound)
+    for i in range(1, target_size + 1):
+        low, high = max(1, i - bound), min(source_size, i + bound)
         current[low - 1] = i if low == 1 and i <= bound else far
         for j in range(low, high + 1):
             best = previous[j - 1] + (left[start + i - 1] != right[j - 1])
@@ -233,6 +235,6 @@ def _measure_distance_in_band(start, n, m, bound, scratch):
             current[j] = best
         for j in range(low - 1, high + 1):
             previous[j] = current[j]
-        if high < m:
+        if high < source_size:
             previous[high + 1] = far
-    return previous[m]
+    return previous[source_size]

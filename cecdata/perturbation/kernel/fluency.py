@@ -56,21 +56,21 @@ def _measure_cost_after(model, word, before):
 
 
 @inlined
-def read_words(n, model, scratch):
+def read_words(length, model, scratch):
     """Write the costs of the likeliest words up to each position, and from each position on."""
     points, ahead, behind, to, words = (
         scratch.points, scratch.ahead, scratch.behind, scratch.word_to, scratch.word_from,
     )  # fmt: skip
-    for i in range(n + 1):
+    for i in range(length + 1):
         ahead[i], behind[i], scratch.unchanged[i] = _FAR, _FAR, _NONE
-    ahead[0], to[0], behind[n], words[n] = 0, _NONE, 0, _NONE
-    for i in range(n):
+    ahead[0], to[0], behind[length], words[length] = 0, _NONE, 0, _NONE
+    for i in range(length):
         if not _is_han(points[i]):
             if ahead[i] < ahead[i + 1]:
                 ahead[i + 1], to[i + 1] = ahead[i], _NONE
             continue
         node = 0
-        for end in range(i + 1, min(i + REACH, n) + 1):
+        for end in range(i + 1, min(i + REACH, length) + 1):
             node = _descend(model, node, points[end - 1]) if _is_han(points[end - 1]) else _NONE
             word = model.word[node] if node >= 0 else _NONE
             if word < 0 and end == i + 1:
@@ -82,18 +82,18 @@ def read_words(n, model, scratch):
                 for longer in range(end - i, REACH):
                     scratch.arcs[i, longer] = _NONE
                 break
-    for i in range(n - 1, -1, -1):
+    for i in range(length - 1, -1, -1):
         if not _is_han(points[i]):
             behind[i], words[i] = behind[i + 1], _NONE
             continue
-        for end in range(i + 1, min(i + REACH, n) + 1):
+        for end in range(i + 1, min(i + REACH, length) + 1):
             word = scratch.arcs[i, end - i - 1]
             if word >= 0 and behind[end] + model.cost[word] < behind[i]:
                 behind[i], words[i] = behind[end] + model.cost[word], word
 
 
 @called
-def cost_with(model, scratch, n, start, end, size):
+def cost_with(model, scratch, length, start, end, size):
     """Return the cost of the sentence with `scratch.written[:size]` in place of [start, end)."""
     low, stop, shift = max(0, start - REACH + 1), start + size, size - (end - start)
     reached, last = scratch.reached, scratch.reached_by
@@ -104,7 +104,7 @@ def cost_with(model, scratch, n, start, end, size):
             reached[p - low] = _FAR
     best = _FAR
     for p in range(low, stop + REACH):
-        if p > n + shift:
+        if p > length + shift:
             break
         before, cost = last[p - low], np.int64(reached[p - low])
         if cost >= best:
@@ -117,7 +117,7 @@ def cost_with(model, scratch, n, start, end, size):
             best = min(best, cost + rest)
             continue
         node = 0
-        for q in range(p, min(p + REACH, n + shift)):
+        for q in range(p, min(p + REACH, length + shift)):
             if q < start:
                 point = scratch.points[q]
             elif q < stop:
@@ -143,25 +143,25 @@ def cost_with(model, scratch, n, start, end, size):
 
 
 @inlined
-def _measure_cost_unchanged(model, scratch, n, start, end):
+def _measure_cost_unchanged(model, scratch, length, start, end):
     """Return the cost of the sentence as it is, by the same words as `cost_with`."""
     if end == start + 1 and scratch.unchanged[start] >= 0:
         return np.int64(scratch.unchanged[start])
     for i in range(start, end):
         scratch.written[i - start] = scratch.points[i]
-    cost = cost_with(model, scratch, n, start, end, end - start)
+    cost = cost_with(model, scratch, length, start, end, end - start)
     if end == start + 1:
         scratch.unchanged[start] = cost
     return cost
 
 
 @inlined
-def _write_points(tables, scratch, o, position, word):
+def _write_points(tables, scratch, operator, position, word):
     """Write what a draw puts at a position into `scratch.written`: (characters, end of the old)."""
-    s = np.int64(tables.spans.row[o])
+    column = np.int64(tables.spans.row[operator])
     size = 0
-    if s >= 0:
-        row = tables.spans.rows[np.int64(scratch.spans[s, position]), s]
+    if column >= 0:
+        row = tables.spans.rows[np.int64(scratch.spans[column, position]), column]
         signs = tables.spans.candidates[draw_span_candidate(row, tables.spans.candidates, word), 1]
         end = position + np.int64(row >> np.uint64(SIZE_SHIFT))
         for _ in range(LONGEST):
@@ -171,9 +171,9 @@ def _write_points(tables, scratch, o, position, word):
                 scratch.written[size] = _first_point(tables, text)
                 size += 1
         return size, end
-    inserts = np.int64(tables.inserts[o])
+    inserts = np.int64(tables.inserts[operator])
     slot = np.uint32(0) if inserts else scratch.slots[position]
-    text = np.int64(draw_candidate(tables, o, slot, word) & np.uint64(_TEXT))
+    text = np.int64(draw_candidate(tables, operator, slot, word) & np.uint64(_TEXT))
     facts = tables.texts[text, 1]
     if facts & np.uint64(0xFF):
         scratch.written[0] = _first_point(tables, text)
@@ -191,23 +191,23 @@ def _first_point(tables, text):
 
 
 @inlined
-def redraw_edits(tables, draws, scratch, n, o, mixed, count, key):
+def redraw_edits(tables, draws, scratch, length, drawn, count, key):
     """Redraw the `count` edits in `scratch.chosen` and `words`, each as one of its proposals.
 
-    The more one lowers the cost of the sentence, the likelier it is drawn. A mixed pair keeps its
-    positions.
+    The more one lowers the cost of the sentence, the likelier it is drawn. `drawn` is the operator;
+    of a mixed pair each edit has its own, and they keep their positions.
     """
-    model, proposals = tables.model, draws.proposals
+    model, proposals, mixed = tables.model, draws.proposals, drawn == len(draws.priors)
     for k in range(count):
-        operator = scratch.operators[k] if mixed else o
+        operator = scratch.operators[k] if mixed else drawn
         for t in range(proposals):
             at = scratch.chosen[k]
             if t > 0 and not mixed:
-                at = _propose_position(scratch, n, operator, count, k, k * proposals + t, key)
+                at = _propose_position(scratch, length, operator, count, k, k * proposals + t, key)
             word = draw(key, PROPOSAL, (k * proposals + t) * (_TRIES + 1))
             size, end = _write_points(tables, scratch, operator, at, word)
-            changed = cost_with(model, scratch, n, at, end, size)
-            gain = _measure_cost_unchanged(model, scratch, n, at, end) - changed
+            changed = cost_with(model, scratch, length, at, end, size)
+            gain = _measure_cost_unchanged(model, scratch, length, at, end) - changed
             place = min(max(gain + len(model.chance) // 2, 0), len(model.chance) - 1)
             scratch.positions[t], scratch.drawn[t] = at, word
             scratch.weights[t] = model.chance[place]
@@ -217,15 +217,15 @@ def redraw_edits(tables, draws, scratch, n, o, mixed, count, key):
 
 
 @inlined
-def _propose_position(scratch, n, o, count, k, number, key):
+def _propose_position(scratch, length, operator, count, edit, number, key):
     """Return a position that the operator may edit and no other edit has, by at most 8 draws."""
-    bit, found = np.uint16(1 << o), scratch.chosen[k]
+    bit, found = np.uint16(1 << operator), scratch.chosen[edit]
     for tried in range(_TRIES):
         index = number * (_TRIES + 1) + 1 + tried
-        at = draw_below(draw(key, PROPOSAL, index), n + 1)
+        at = draw_below(draw(key, PROPOSAL, index), length + 1)
         free = (scratch.mask[at] & bit) != 0
         for j in range(count):
-            free &= (j == k) | (scratch.chosen[j] != at)
+            free &= (j == edit) | (scratch.chosen[j] != at)
         if free:
             found = at
             break
@@ -233,14 +233,14 @@ def _propose_position(scratch, n, o, count, k, number, key):
 
 
 @inlined
-def _draw_index(weights, count, u):
+def _draw_index(weights, count, fraction):
     """Return the index of a weight, drawn in proportion to the weights."""
     total, sum_, taken = 0.0, 0.0, 0
     for t in range(count):
         total += weights[t]
     for t in range(count):
         sum_ += weights[t]
-        taken += sum_ <= u * total  # no branch: it could not be predicted
+        taken += sum_ <= fraction * total  # no branch: it could not be predicted
     return min(taken, count - 1)
 
 

@@ -53,23 +53,27 @@ def perturb(text: Sentences, draws: Draws, tables: Tables, scratch: Scratch, out
     out.offsets[0], out.edits[0] = 0, 0
     at, edits, pair, read, last_able = 0, 0, 0, 0, np.int64(-1)
     for row in range(len(text.offsets) - 1):
-        n = _read_sentence(text, row, read, tables, inserts, scratch)
-        read += n
+        length = _read_sentence(text, row, read, tables, inserts, scratch)
+        read += length
         if draws.proposals > 1:
-            read_words(n, tables.model, scratch)
-        able, marked = find_able_mask(scratch.mask, n, single) | spanning, np.int64(0)
+            read_words(length, tables.model, scratch)
+        able, marked = find_able_mask(scratch.mask, length, single) | spanning, np.int64(0)
         if able != last_able:
             accumulate_priors(draws.priors, able, scratch.cumulative)
             last_able = able
         for copy in range(draws.copies):
             key = key_of(draws.seed, text.ids[row], copy)
-            o, count, marked = _draw_operator(n, able, marked, key, draws, tables, scratch)
+            operator, count, marked = _draw_operator(
+                length, able, marked, key, draws, tables, scratch
+            )
             for k in range(count):
                 scratch.words[k] = draw(key, REPLACEMENT, k)
             if draws.proposals > 1 and count:
-                redraw_edits(tables, draws, scratch, n, o, o == len(draws.priors), count, key)
-            at, edits, distance = _write_copy(text, n, o, count, at, edits, tables, scratch, out)
-            out.operator[pair] = o
+                redraw_edits(tables, draws, scratch, length, operator, count, key)
+            at, edits, distance = _write_copy(
+                text, length, operator, count, at, edits, tables, scratch, out
+            )
+            out.operator[pair] = operator
             out.distance[pair] = distance
             pair += 1
             out.offsets[pair], out.edits[pair] = at, edits
@@ -79,136 +83,149 @@ def perturb(text: Sentences, draws: Draws, tables: Tables, scratch: Scratch, out
 @inlined
 def _read_sentence(text, row, read, tables, inserts, scratch):
     """Read one sentence into `scratch`; return its number of code points."""
-    n = read_sentence(text.data, text.offsets[row], text.offsets[row + 1], tables, inserts, scratch)
+    length = read_sentence(
+        text.data, text.offsets[row], text.offsets[row + 1], tables, inserts, scratch
+    )
     if len(text.protected):
-        apply_protection(text.protected, read, n, inserts, scratch)
-    return n
+        apply_protection(text.protected, read, length, inserts, scratch)
+    return length
 
 
 @inlined
-def _draw_operator(n, able, marked, key, draws, tables, scratch):
+def _draw_operator(length, able, marked, key, draws, tables, scratch):
     """Draw the operator and the positions of a copy: (operator, number of edits, marked).
 
     `able` are the operators that may edit, including all that rewrite spans: their spans are
     looked up only once such an operator is drawn. `marked` are the rewriting operators whose spans
     have been looked up in this sentence.
     """
-    operators, o, count = len(draws.priors), -1, 0
+    mixed, operator, count = len(draws.priors), -1, 0
     if draws.unchanged > 0 and fraction_of(draw(key, UNCHANGED, 0)) < draws.unchanged:
-        o = operators + 1
+        operator = mixed + 1
     elif able:
         if draws.mixed > 0 and fraction_of(draw(key, MIXED, 0)) < draws.mixed:
             # spans of one operator never overlap, but other edits might fall inside
-            count = draw_mixed_positions(n, able & ~_mask_rewriting(tables), draws, key, scratch)
-            o = operators
+            single = able & ~_mask_rewriting(tables)
+            count = draw_mixed_positions(length, single, draws, key, scratch)
+            operator = mixed
         if count == 0:
-            o = choose_operator(fraction_of(draw(key, OPERATOR, 0)), scratch.cumulative)
-            if tables.spans.row[o] >= 0:
-                o, marked = _skip_spanless(o, n, able, marked, key, draws, tables, scratch)
-            if o >= 0:
-                count = draw_positions(n, o, 1 << o, draws, key, scratch)
-    return o, count, marked
+            operator = choose_operator(fraction_of(draw(key, OPERATOR, 0)), scratch.cumulative)
+            if tables.spans.row[operator] >= 0:
+                operator, marked = _skip_spanless(
+                    operator, length, able, marked, key, draws, tables, scratch
+                )
+            if operator >= 0:
+                count = draw_positions(length, operator, 1 << operator, draws, key, scratch)
+    return operator, count, marked
 
 
 @inlined
-def _skip_spanless(o, n, able, marked, key, draws, tables, scratch):
+def _skip_spanless(operator, length, able, marked, key, draws, tables, scratch):
     """Draw again without an operator that has no span: (operator or -1, marked).
 
     Drawing again from the remaining operators gives each its prior, renormalised over those that
     can edit.
     """
     tries = 0
-    while o >= 0 and tables.spans.row[o] >= 0:
-        s = np.int64(tables.spans.row[o])
-        if not (marked >> s) & 1:
+    while operator >= 0 and tables.spans.row[operator] >= 0:
+        column = np.int64(tables.spans.row[operator])
+        if not (marked >> column) & 1:
             if not marked:
-                find_heads(n, tables.spans, scratch)
-            marked |= np.int64(1) << s
-            mark_spans(s, tables, scratch)
-        if scratch.found[s]:
-            return o, marked
-        able &= ~(np.int64(1) << o)
+                find_heads(length, tables.spans, scratch)
+            marked |= np.int64(1) << column
+            mark_spans(column, tables, scratch)
+        if scratch.found[column]:
+            return operator, marked
+        able &= ~(np.int64(1) << operator)
         tries += 1
         if able:
             accumulate_priors(draws.priors, able, scratch.cumulative_here)
-            o = choose_operator(fraction_of(draw(key, OPERATOR, tries)), scratch.cumulative_here)
+            fraction = fraction_of(draw(key, OPERATOR, tries))
+            operator = choose_operator(fraction, scratch.cumulative_here)
         else:
-            o = -1
-    return o, marked
+            operator = -1
+    return operator, marked
 
 
 @inlined
-def _write_copy(text, n, o, count, at, edits, tables, scratch, out):
-    """Write the source and the edits of a copy: (bytes and edits written so far, the distance)."""
+def _write_copy(text, length, drawn, count, at, edits, tables, scratch, out):
+    """Write the source and the edits of a copy: (bytes and edits written so far, the distance).
+
+    `drawn` is the operator, or a number above all where each edit has its own. Byte b of the target
+    that is still to be written is at shift + b of the output.
+    """
     # After each edit the whole tail is copied, and the next edit overwrites it: copying only up to
     # the next edit, or skipping a copy that moves no byte, would cost a mispredicted branch.
-    base, first, spent, sure = at - scratch.bounds[0], edits, 0, True
-    if o >= 0:
-        copy_bytes(out.data, at, text.data, scratch.bounds[0], scratch.bounds[n])
+    shift, first_edit, distance, exact = at - scratch.bounds[0], edits, 0, True
+    if drawn >= 0:
+        copy_bytes(out.data, at, text.data, scratch.bounds[0], scratch.bounds[length])
     else:
-        base = at - scratch.bounds[n]
-    mixed = o == len(tables.inserts)
+        shift = at - scratch.bounds[length]
+    mixed = drawn == len(tables.inserts)
     for k in range(count):
         position, word = scratch.chosen[k], scratch.words[k]
-        operator = scratch.operators[k] if mixed else o
+        operator = scratch.operators[k] if mixed else drawn
         if tables.spans.row[operator] >= 0:
-            base, cost = edit_span(
-                tables, operator, position, n, scratch, text.data, word, base, out, edits
+            shift, cost = edit_span(
+                tables, operator, position, length, scratch, text.data, word, shift, out, edits
             )
-            sure &= count == 1
-            spent += cost
+            exact &= count == 1
+            distance += cost
         else:
-            base, facts = edit_character(
-                tables, operator, position, n, scratch, text.data, word, base, out, edits
+            shift, facts = edit_character(
+                tables, operator, position, length, scratch, text.data, word, shift, out, edits
             )
             if count > 1:
-                sure &= is_new(scratch.points, n, facts)
+                exact &= is_new(scratch.points, length, facts)
                 # in a mixed pair, a deletion and an insertion may together be one substitution
-                sure &= facts & np.uint64(0xFF) != 0 or not mixed
-            spent += tables.cost[operator]
+                exact &= facts & np.uint64(0xFF) != 0 or not mixed
+            distance += tables.cost[operator]
         edits += 1
-    if not sure:
+    if not exact:
         # Of several edits, one may introduce a character that the target has, so the sum is only
         # an upper bound. The cost of a single edit is exact: a replacement never has the replaced
         # character, so nothing matches between the common prefix and the common suffix.
-        spent = measure_distance(out, first, edits, tables, spent, scratch)
-    return base + scratch.bounds[n], edits, spent
+        distance = measure_distance(out, first_edit, edits, tables, distance, scratch)
+    return shift + scratch.bounds[length], edits, distance
 
 
 @inlined
 def _mask_rewriting(tables):
     """Return the rewriting operators as a set of bits."""
     bits = np.int64(0)
-    for s in range(len(tables.spans.operator)):
-        bits |= np.int64(1) << tables.spans.operator[s]
+    for column in range(len(tables.spans.operator)):
+        bits |= np.int64(1) << tables.spans.operator[column]
     return bits
 
 
 @entry_with(lm)
 def add_to_histogram(text: Sentences, tables: Tables, priors, scratch: Scratch, histogram):
-    """Add sentences to histogram[o, length, positions], the input of calibration.
+    """Add sentences to histogram[operator, length, positions], the input of calibration.
 
     histogram: [O, limit + 1, limit + 2] int64, in units of 2**-20 sentences. A sentence counts with
-    the probability that o is drawn for it, which grows where other operators have no position.
+    the probability that the operator is drawn for it, which grows where others have no position.
     """
     inserts, with_prior = make_insert_mask(tables.inserts), make_prior_mask(priors)
     read = 0
     for row in range(len(text.offsets) - 1):
-        n = _read_sentence(text, row, read, tables, inserts, scratch)
-        read += n
+        length = _read_sentence(text, row, read, tables, inserts, scratch)
+        read += length
         if len(tables.spans.operator):
-            find_heads(n, tables.spans, scratch)
-        for s in range(len(tables.spans.operator)):
-            mark_spans(s, tables, scratch)
-        able, total = find_able_mask(scratch.mask, n, with_prior), 0.0
+            find_heads(length, tables.spans, scratch)
+        for column in range(len(tables.spans.operator)):
+            mark_spans(column, tables, scratch)
+        able, total = find_able_mask(scratch.mask, length, with_prior), 0.0
         for o in range(len(priors)):
             if (able >> o) & 1:
                 total += priors[o]
         for o in range(len(priors)):
             if (able >> o) & 1:
-                s = np.int64(tables.spans.row[o])
-                positions = count_positions(scratch.mask, n, 1 << o) if s < 0 else scratch.found[s]
-                histogram[o, n, positions] += np.int64(_SENTENCE * (priors[o] / total) + 0.5)
+                column = np.int64(tables.spans.row[o])
+                if column < 0:
+                    positions = count_positions(scratch.mask, length, 1 << o)
+                else:
+                    positions = scratch.found[column]
+                histogram[o, length, positions] += np.int64(_SENTENCE * (priors[o] / total) + 0.5)
 
 
 def sample_words(seed: int, ids: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

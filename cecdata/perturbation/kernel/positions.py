@@ -28,10 +28,10 @@ def draw(key, purpose, index):
 
 
 @inlined
-def draw_below(word, n):
-    """Return a number 0..n - 1 from a uniform word of 64 bits."""
-    # Lemire's multiply-shift on the upper 32 bits; its bias of n / 2**32 is far below anything seen
-    return np.int64(((word >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32))
+def draw_below(word, bound):
+    """Return a number 0..bound - 1 from a uniform word of 64 bits."""
+    # Lemire's multiply-shift on the upper 32 bits; its bias of bound / 2**32 is too low to be seen
+    return np.int64(((word >> np.uint64(32)) * np.uint64(bound)) >> np.uint64(32))
 
 
 @inlined
@@ -63,19 +63,21 @@ def make_prior_mask(priors):
 
 
 @inlined
-def count_positions(mask, n, wanted):
-    """Return the number of positions 0..n that have a bit of `wanted`."""
+def count_positions(mask, length, wanted):
+    """Return the number of positions 0..length that have a bit of `wanted`."""
     count, bits = np.uint16(0), np.uint16(wanted)
-    for i in range(np.uint64(n + 1)):  # 16-bit and without branches: the compiler vectorises it
+    for i in range(
+        np.uint64(length + 1)
+    ):  # 16-bit and without branches: the compiler vectorises it
         count = np.uint16(count + np.uint16((mask[i] & bits) != 0))
     return np.int64(count)
 
 
 @inlined
-def find_able_mask(mask, n, with_prior):
+def find_able_mask(mask, length, with_prior):
     """Return the operators with a prior that can edit some position, as a set of bits."""
     bits = np.uint16(0)
-    for i in range(np.uint64(n + 1)):
+    for i in range(np.uint64(length + 1)):
         bits = np.uint16(bits | mask[i])
     return np.int64(bits) & with_prior
 
@@ -101,47 +103,47 @@ def accumulate_priors(priors, able, cumulative):
 
 
 @inlined
-def choose_operator(u, cumulative):
+def choose_operator(fraction, cumulative):
     """Return the operator that a draw selects."""
     chosen = 0
     for o in range(len(cumulative)):
-        chosen += u >= cumulative[o]  # no branch: it could not be predicted
+        chosen += fraction >= cumulative[o]  # no branch: it could not be predicted
     return chosen
 
 
 @inlined
-def draw_positions(n, o, wanted, draws, key, scratch):
+def draw_positions(length, operator, wanted, draws, key, scratch):
     """Draw how many positions with a bit of `wanted` are edited, and which; return the number."""
-    positions, u, count = (
-        count_positions(scratch.mask, n, wanted),
+    positions, fraction, count = (
+        count_positions(scratch.mask, length, wanted),
         fraction_of(draw(key, COUNT, 0)),
         1,
     )
     count_cdf = draws.count_cdf
-    while count < count_cdf.shape[2] and u >= count_cdf[o, positions, count - 1]:
+    while count < count_cdf.shape[2] and fraction >= count_cdf[operator, positions, count - 1]:
         count += 1
-    _draw_distinct(scratch.mask, n, wanted, count, key, scratch.chosen)
+    _draw_distinct(scratch.mask, length, wanted, count, key, scratch.chosen)
     return count
 
 
 @inlined
-def _draw_distinct(mask, n, wanted, count, key, chosen):
+def _draw_distinct(mask, length, wanted, count, key, chosen):
     """Draw `count` distinct positions with a bit of `wanted`, ascending, each set equally likely.
 
-    A position is drawn from all n + 1 until an eligible one is found. Where these are rare
+    A position is drawn from all length + 1 until an eligible one is found. Where these are rare
     (`_SPARSE`), it is cheaper to count them.
     """
     bits, tries = np.uint16(wanted), 0
     for k in range(count):
         fresh, position = False, 0
         while not fresh:
-            position = draw_below(draw(key, POSITION, tries), n + 1)
+            position = draw_below(draw(key, POSITION, tries), length + 1)
             tries += 1
             fresh = (mask[position] & bits) != 0
             for j in range(k):
                 fresh &= chosen[j] != position
             if tries >= _SPARSE and not fresh:
-                position = _draw_by_rank(mask, n, bits, chosen, k, draw(key, POSITION, tries))
+                position = _draw_by_rank(mask, length, bits, chosen, k, draw(key, POSITION, tries))
                 tries += 1  # no draw decides twice
                 fresh = True
         at = k
@@ -152,12 +154,12 @@ def _draw_distinct(mask, n, wanted, count, key, chosen):
 
 
 @called
-def _draw_by_rank(mask, n, bits, chosen, k, word):
-    """Return one of the positions that fit and are not yet chosen, each equally likely."""
-    rank = draw_below(word, count_positions(mask, n, bits) - k)
-    for position in range(n + 1):
+def _draw_by_rank(mask, length, bits, chosen, taken, word):
+    """Return a position that fits and is none of chosen[:taken], each equally likely."""
+    rank = draw_below(word, count_positions(mask, length, bits) - taken)
+    for position in range(length + 1):
         fresh = (mask[position] & bits) != 0
-        for j in range(k):
+        for j in range(taken):
             fresh &= chosen[j] != position
         if fresh:
             if rank == 0:
@@ -167,7 +169,7 @@ def _draw_by_rank(mask, n, bits, chosen, k, word):
 
 
 @called
-def draw_mixed_positions(n, able, draws, key, scratch):
+def draw_mixed_positions(length, able, draws, key, scratch):
     """Draw positions, and for each an operator, operators[k]; at least two operators differ.
 
     Return the number of positions, or 0 if these positions do not allow two operators.
@@ -179,7 +181,7 @@ def draw_mixed_positions(n, able, draws, key, scratch):
         scratch.cumulative_here,
     )
     priors = draws.priors
-    count = draw_positions(n, len(priors), able, draws, key, scratch)
+    count = draw_positions(length, len(priors), able, draws, key, scratch)
     reach, seen = np.int64(0), np.int64(0)
     for k in range(count):
         reach |= np.int64(mask[chosen[k]]) & able

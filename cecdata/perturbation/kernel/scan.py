@@ -35,13 +35,13 @@ _GOES_ON = 2  # in `protected`: this code point belongs to the run of the one be
 
 @inlined
 def read_sentence(data, start, stop, tables, insert_mask, scratch):
-    """Read one sentence of valid UTF-8 into `scratch`; return its number of code points n."""
+    """Read one sentence of valid UTF-8 into `scratch`; return its number of code points."""
     points, bounds, mask, slots = scratch.points, scratch.bounds, scratch.mask, scratch.slots
     code_points, eligible = tables.code_points, tables.eligible
-    n, at, end = np.uint64(0), np.uint64(start), np.uint64(stop)
+    length, at, end = np.uint64(0), np.uint64(start), np.uint64(stop)
     bits, special = np.uint16(insert_mask), False
     while at < end:
-        bounds[n] = at
+        bounds[length] = at
         point, at = code_point(data, at)
         value = np.uint32(code_points[point])
         slot = np.uint32(0)
@@ -49,28 +49,29 @@ def read_sentence(data, start, stop, tables, insert_mask, scratch):
             slot = value - np.uint32(FIRST_SLOT - 1)
         elif value != PLAIN or point == _LESS or point == _CR:
             special = True
-        points[n] = point
-        slots[n] = slot
-        mask[n] = eligible[slot] | bits
-        n += np.uint64(1)
-    bounds[n] = stop
-    mask[n], slots[n], slots[n + np.uint64(1)] = bits, 0, 0
+        points[length] = point
+        slots[length] = slot
+        mask[length] = eligible[slot] | bits
+        length += np.uint64(1)
+    bounds[length] = stop
+    mask[length], slots[length], slots[length + np.uint64(1)] = bits, 0, 0
     if special:
-        _keep_clusters(np.int64(n), code_points, insert_mask, scratch)
-        _keep_placeholders(np.int64(n), insert_mask, scratch)
-    return np.int64(n)
+        _keep_clusters(np.int64(length), code_points, insert_mask, scratch)
+        _keep_placeholders(np.int64(length), insert_mask, scratch)
+    return np.int64(length)
 
 
 @inlined
-def apply_protection(protected, first, n, insert_mask, scratch):
-    """Keep runs of protected code points whole; protected[first:first + n] are this sentence's.
+def apply_protection(protected, first, length, insert_mask, scratch):
+    """Keep runs of protected code points whole.
 
-    Of a run the first code point is 1 and the others 2; nothing is inserted before a 2.
+    Those of the sentence are protected[first:first + length]. Of a run the first code point is 1
+    and the others 2; nothing is inserted before a 2.
     """
-    for i in range(n):
-        held = protected[first + i]
-        if held:
-            before = np.uint16(0) if held == _GOES_ON else np.uint16(insert_mask)
+    for i in range(length):
+        mark = protected[first + i]
+        if mark:
+            before = np.uint16(0) if mark == _GOES_ON else np.uint16(insert_mask)
             scratch.mask[i] &= before
             scratch.slots[i] = 0  # in no span
 
@@ -82,12 +83,12 @@ def clings(value, how):
 
 
 @called
-def _keep_clusters(n, code_points, insert_mask, scratch):
+def _keep_clusters(length, code_points, insert_mask, scratch):
     """Forbid an insertion inside a grapheme cluster, and the replacement of a base with marks."""
     points, mask, slots, before = scratch.points, scratch.mask, scratch.slots, PLAIN
-    for i in range(n + 1):
+    for i in range(length + 1):
         kind = PLAIN
-        if i < n and code_points[points[i]] < FIRST_SLOT:
+        if i < length and code_points[points[i]] < FIRST_SLOT:
             kind = np.int64(code_points[points[i]])
         if clings(before, CLINGS_AFTER):
             mask[i], slots[i] = 0, 0  # a position without a slot is in no span
@@ -98,17 +99,17 @@ def _keep_clusters(n, code_points, insert_mask, scratch):
                 slots[i - 1] = 0
         if before == REGIONAL and kind == REGIONAL:
             mask[i] &= ~np.uint16(insert_mask)
-        if 0 < i < n and points[i - 1] == _CR and points[i] == _LF:
+        if 0 < i < length and points[i - 1] == _CR and points[i] == _LF:
             mask[i] &= ~np.uint16(insert_mask)
         before = kind
 
 
 @called
-def _keep_placeholders(n, insert_mask, scratch):
+def _keep_placeholders(length, insert_mask, scratch):
     """Keep a typed placeholder such as <ADDR> whole; an insertion may come before it."""
     points, mask, i = scratch.points, scratch.mask, 0
-    while i < n:
-        end = _find_placeholder_end(points, i, n) if points[i] == _LESS else i
+    while i < length:
+        end = _find_placeholder_end(points, i, length) if points[i] == _LESS else i
         if end > i:
             mask[i] &= np.uint16(insert_mask)
             for j in range(i + 1, end):
@@ -119,15 +120,15 @@ def _keep_placeholders(n, insert_mask, scratch):
 
 
 @inlined
-def _find_placeholder_end(points, i, n):
+def _find_placeholder_end(points, i, length):
     """Return the end of a typed placeholder such as <ADDR> that starts at i, else i."""
     j = i + 1
-    limit = min(n, j + _LONGEST_PLACEHOLDER)
+    limit = min(length, j + _LONGEST_PLACEHOLDER)
     while j < limit and (
         0x41 <= points[j] <= 0x5A or points[j] == 0x5F or (j > i + 1 and 0x30 <= points[j] <= 0x39)
     ):
         j += 1
-    if j > i + 1 and j < n and points[j] == _MORE:
+    if j > i + 1 and j < length and points[j] == _MORE:
         return j + 1
     return i
 
@@ -147,10 +148,10 @@ def count_bits(typing_context, word):
 
 
 @inlined
-def find_heads(n, spans, scratch):
+def find_heads(length, spans, scratch):
     """Write the positions where a span may begin into `scratch.maybe`, their heads into `begun`."""
     slots, maybe, count = scratch.slots, scratch.maybe, np.uint64(0)
-    for i in range(np.uint64(max(n - 1, 0))):
+    for i in range(np.uint64(max(length - 1, 0))):
         bit = np.uint64(_spread_pair(slots, i) >> np.uint32(TAG_BITS))
         maybe[count] = i
         # a bitmap of 64 KiB answers most questions without leaving the cache
@@ -201,37 +202,37 @@ def _may_go_on(slots, i, longer):
 
 
 @inlined
-def mark_spans(s, tables, scratch):
-    """Mark the positions from which rewriting operator s may edit, after `find_heads`.
+def mark_spans(column, tables, scratch):
+    """Mark the positions from which a rewriting operator may edit, after `find_heads`.
 
-    Spans of one operator do not overlap: the longest from the left is taken. `scratch.found` gets
-    their number.
+    `column` is the operator's in `SpanTables.rows`. Spans of one operator do not overlap: the
+    longest from the left is taken. `scratch.found` gets their number.
     """
-    free, count, operator = np.int64(0), np.int64(0), np.int64(tables.spans.operator[s])
+    free, count, operator = np.int64(0), np.int64(0), np.int64(tables.spans.operator[column])
     for c in range(scratch.count[0]):
         i, begun = np.int64(scratch.maybe[c]), scratch.begun[c]
         span = np.int64(begun >> np.uint64(32))
-        size = np.int64((begun >> np.uint64(1 + s)) & np.uint64(1)) * 2
+        size = np.int64((begun >> np.uint64(1 + column)) & np.uint64(1)) * 2
         if begun & np.uint64(1):
-            span, size = _find_longest(i, s, span, size, tables.spans, scratch.slots)
+            span, size = _find_longest(i, column, span, size, tables.spans, scratch.slots)
         fits = np.int64((size > 0) & (i >= free))
         scratch.mask[i] |= np.uint16(fits << operator)
-        scratch.spans[s, i] = span
+        scratch.spans[column, i] = span
         free = i + size if fits else free
         count += fits
-    scratch.found[s] = count
+    scratch.found[column] = count
 
 
 @inlined
-def _find_longest(i, s, head, size, spans, slots):
-    """Return the longest span of operator s from i on: (its row, its characters).
+def _find_longest(i, column, head, size, spans, slots):
+    """Return the longest span of an operator from position i on: (its row, its characters).
 
-    `size` is 2 where the head itself is one of s, else 0.
+    `head` is the span's first two characters, `size` 2 where they are themselves a span, else 0.
     """
     tail, longest, more = np.int64(spans.first[head]), head, True
     while more:
         entry = spans.tails[tail]
-        longer = np.int64((entry >> np.uint64(TAIL_OPERATORS_SHIFT + s)) & np.uint64(1))
+        longer = np.int64((entry >> np.uint64(TAIL_OPERATORS_SHIFT + column)) & np.uint64(1))
         longer *= _match_tail(entry, slots, i)
         if longer > size:
             longest, size = len(spans.heads) + tail, longer
