@@ -207,9 +207,18 @@ class Tally:
         """Add rows; return those that are scored, and their counts, shape (rows, fields)."""
         identity = "\n".join(["\t".join(row[:3]) for row in block])
         self._digest.update((identity + "\n").encode("utf-8", "surrogatepass"))
-        scored_rows = base.select_rows(block, self._unequal_length(stops=self.scorer.stops(block)))
-        counts = self.scorer.count(scored_rows)
-        self._add_counts(len(block), counts, base.count_behaviour(block))
+        scorer, treatment = self.scorer, self.scorer.unequal_length
+        if treatment == "strict" and scorer.stop_error:
+            # Rows on which the published script does not stop are the same either way.
+            treatment = scorer.fallback
+            self._stopped |= scorer.stops(block)
+        scored_rows = base.select_rows(block, treatment)
+        counts = scorer.count(scored_rows)
+        self.read += len(block)
+        self.kept += len(counts)
+        self._counts += counts.sum(axis=0)
+        self._behaviour += base.count_behaviour(block).sum(axis=0)
+        self.triples.add(counts[:, list(scorer.headline_columns)].tolist())
         return scored_rows, counts
 
     def signature(self, benchmark: str, bootstrap: str = "none") -> Signature:
@@ -260,19 +269,3 @@ class Tally:
             values.update(base.flatten_keys(base.report_behaviour(sums), "behaviour."))
         named = {f"signature.{name}": value for name, value in asdict(signature).items()}
         return {**values, "signature": signature.short(), **named}
-
-    def _unequal_length(self, *, stops: bool) -> str:
-        """Return what is done with a block: strict becomes the fallback if the script can stop."""
-        asked = self.scorer.unequal_length
-        if asked != "strict" or not self.scorer.stop_error:
-            return asked
-        # Rows on which the published script does not stop are the same either way.
-        self._stopped |= stops
-        return self.scorer.fallback
-
-    def _add_counts(self, read: int, counts: IntArray, behaved: IntArray) -> None:
-        self.read += read
-        self.kept += len(counts)
-        self._counts += counts.sum(axis=0)
-        self._behaviour += behaved.sum(axis=0)
-        self.triples.add(counts[:, list(self.scorer.headline_columns)].tolist())

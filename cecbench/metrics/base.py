@@ -162,11 +162,7 @@ def flag_rows(rows: Sequence[Row]) -> Flags:
         nothing = np.zeros(0, dtype=np.bool_)
         return nothing, nothing, nothing
     _, source, target, prediction = zip(*rows, strict=True)
-    return (
-        differ(source, target),
-        differ(source, prediction),
-        ~differ(prediction, target),
-    )
+    return differ(source, target), differ(source, prediction), ~differ(prediction, target)
 
 
 def flatten_keys(report: Mapping[str, object], prefix: str = "") -> Report:

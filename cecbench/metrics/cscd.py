@@ -12,7 +12,7 @@ length whose source is Chinese throughout, and drops every other change of the p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
@@ -100,7 +100,6 @@ class Cscd(Metric):
 #: the first is the default
 PROJECTIONS = ("cherrant", "difflib", "cherrant_if_len_differs", "difflib_if_len_differs")
 LEAD_IN = "纠错后的句子："
-Projector = Callable[[Sequence[Row], Dictionaries], list[str]]
 
 
 def project_cherrant(rows: Sequence[Row], dictionaries: Dictionaries) -> list[str]:
@@ -128,7 +127,7 @@ def _project_edits(source: str, answer: str, dictionaries: Dictionaries) -> str:
     return "".join(projected)
 
 
-def project_difflib(rows: Sequence[Row], _: Dictionaries) -> list[str]:
+def project_difflib(rows: Sequence[Row]) -> list[str]:
     """Return the sources with difflib's replacements of equal length applied."""
     return [_project_replacements(row.source, row.prediction) for row in rows]
 
@@ -166,16 +165,15 @@ class Cllm(Cscd):
     def __init__(self, options: CllmOptions) -> None:
         super().__init__(options)
         projection = options.projection or PROJECTIONS[0]
-        dictionaries = self._dictionaries = options.dictionaries
         if projection not in PROJECTIONS:
             known = ", ".join(PROJECTIONS)
             raise UsageError(f"unknown projection {projection!r}; available: {known}")
-        self._all_rows = not projection.endswith("_if_len_differs")
-        self._project: Projector = project_difflib
+        self._only_unequal = projection.endswith("_if_len_differs")
+        self._dictionaries: Dictionaries | None = None  # of ChERRANT; None: difflib projects
         self.normalisation = f"projection:{projection}"
         self.details = {"projection": projection}
         if projection.startswith("cherrant"):
-            self._project = project_cherrant
+            dictionaries = self._dictionaries = options.dictionaries
             self.normalisation += f";costs:{dictionaries.name}"
             self.details |= {"dictionaries": dictionaries.name, **dictionaries.details}
             self.details["opencc"] = read_opencc_version()
@@ -183,13 +181,17 @@ class Cllm(Cscd):
     def count(self, rows: Sequence[Row]) -> IntArray:
         """Return the CSCD-NS counts of the projected predictions."""
         projected = list(rows)
-        picked = [
+        indexes = [
             index
             for index, row in enumerate(rows)
-            if self._all_rows or len(row.prediction) != len(row.source)
+            if not self._only_unequal or len(row.prediction) != len(row.source)
         ]
-        texts = self._project([rows[index] for index in picked], self._dictionaries)
-        for index, text in zip(picked, texts, strict=True):
+        unprojected = [rows[index] for index in indexes]
+        if self._dictionaries is None:
+            texts = project_difflib(unprojected)
+        else:
+            texts = project_cherrant(unprojected, self._dictionaries)
+        for index, text in zip(indexes, texts, strict=True):
             projected[index] = rows[index]._replace(prediction=text)
         return super().count(projected)
 

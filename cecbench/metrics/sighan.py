@@ -75,6 +75,8 @@ def _drop_unread(edits: Edits) -> Edits:
     return edits[:-1] if edits and edits[-1][1].isspace() else edits
 
 
+#: all sentences; those with errors; changed; changed at the places of the errors, and right, each
+#: also of the changed ones alone
 SENTENCE_FIELDS = ("rows", "gold", "pred", "same", "det_tp", "right", "cor_tp")
 PADDLE_FIELDS = ("error", "clean_changed", "found", "fixed", "space")
 #: rows whose last edit writes whitespace: their number, and the sum of those edits' places (from 1)
@@ -98,17 +100,10 @@ ERROR: Report = {
 
 
 def _count_sentences(where: Positions) -> tuple[IntArray | BoolArray, ...]:
-    """Return counts of sentences: all, wrong, changed, detected, corrected (also: and changed)."""
-    pred = where.changed > 0
-    return (
-        where.gold >= 0,
-        where.gold > 0,
-        pred,
-        where.same_places,
-        where.same_places & pred,
-        where.all_right,
-        where.all_right & pred,
-    )
+    """Return the counts of each sentence, in the order of SENTENCE_FIELDS."""
+    rows, gold, pred = where.gold >= 0, where.gold > 0, where.changed > 0
+    same, right = where.same_places, where.all_right
+    return rows, gold, pred, same, same & pred, right, right & pred
 
 
 def _report_paddle(sums: Totals) -> Report:

@@ -47,10 +47,8 @@ def build(
     with open_input(corpus, config, named) as source:
         if overwrite:  # before anything is removed
             find_sentence(source, config)
-        identity, reads = (
-            make_identity(source, config, pool=pool),
-            list_paths_read(source.inputs, config),
-        )
+        identity = make_identity(source, config, pool=pool)
+        reads = list_paths_read(source.inputs, config)
         with (
             open_output(out, identity, overwrite=overwrite, reads=reads) as output,
             start_engine(engine, workers) as runner,

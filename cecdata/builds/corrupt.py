@@ -31,8 +31,6 @@ from cecdata.shards.schema import PAIR, POOLED, REJECTED_PAIR
 
 _EXAMPLE_LENGTH = 30  # code points: what fits a line of the card
 
-Embedded = tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]  # ids and vectors
-
 
 @dataclass(frozen=True, slots=True)
 class Part:

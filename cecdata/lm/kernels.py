@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from cecdata.common.kernels import code_point, compiled, inlined
+from cecdata.common.kernels import called, code_point, compiled, inlined
 
 # 8 bits of a log-probability in natural logarithms: 0 to -20.4 in steps of 0.08
 STEP, MOST = np.float32(0.08), 255
@@ -17,6 +17,8 @@ EMPTY = np.uint64(0)
 FACTOR = np.uint64(0x9E3779B97F4A7C15)
 MARKS = np.uint64(2)  # log2 of the marks for each slot
 _SIX, _63 = np.uint64(6), np.uint64(63)
+_LONGEST_RUN = 4000  # characters of a run that are cut at once
+_UNKNOWN = 25.0  # nats that a character costs that is no word
 
 
 def quantise(values: NDArray[np.float32]) -> NDArray[np.uint8]:
@@ -182,13 +184,19 @@ def find_child(keys, nodes, marks, shift, node, point):
     return to
 
 
+@inlined
+def next_node(tables, node, point):
+    """Return the node of the trie of words after this character, or -1."""
+    keys, nodes = tables.edge_keys, tables.edge_nodes
+    return find_child(keys, nodes, tables.edge_marks, tables.edge_shift, node, point)
+
+
 @compiled
 def score_rows(data, bounds, tables, longest, nats):
     """Write log P of the Chinese characters of each UTF-8 text in nats.
 
     Each run of Chinese characters is cut into the words with the highest joint unigram probability.
     """
-    unknown = tables.log_prob[0]
     for row in range(len(nats)):
         end = bounds[row + 1]
         points = np.empty(end - bounds[row], np.int64)
@@ -209,48 +217,56 @@ def score_rows(data, bounds, tables, longest, nats):
             last = first
             while last < length and _is_han(points[last]):
                 last += 1
-            best[first] = 0.0
-            for start in range(first, last):
-                if best[start] + unknown > best[start + 1]:
-                    best[start + 1] = best[start] + unknown
-                    size[start + 1], number[start + 1] = 1, 0
-                node = 0
-                for stop in range(start, min(start + longest, last)):
-                    node = find_child(
-                        tables.edge_keys,
-                        tables.edge_nodes,
-                        tables.edge_marks,
-                        tables.edge_shift,
-                        node,
-                        points[stop],
-                    )
-                    if node < 0:
-                        break
-                    word = tables.word[node]
-                    if word < 0:
-                        continue
-                    likely = best[start] + tables.log_prob[word]
-                    if likely > best[stop + 1]:
-                        best[stop + 1] = likely
-                        size[stop + 1], number[stop + 1] = stop + 1 - start, word
-            stop = last
-            while stop > first:
-                word, start = number[stop], stop - size[stop]
-                slot = -1
-                if start > first:
-                    left = number[start]
-                    slot = find_bigram(
-                        tables.bigrams, tables.bigram_marks, tables.bigram_shift, left, word
-                    )
-                    if slot >= 0:
-                        step = (tables.bigrams[slot] >> BYTE) & LOWER
-                        nats[row] -= STEP * np.float64(step)
-                    else:
-                        nats[row] += tables.backoff[left]
-                if slot < 0:
-                    nats[row] += tables.log_prob[word]
-                stop = start
+            _find_words(points, first, last, tables, longest, best, size, number)
+            nats[row] = _add_words(nats[row], first, last, tables, size, number)
             first = last
+
+
+@called
+def _find_words(points, first, last, tables, longest, best, size, number):
+    """Write the likeliest words of points[first:last].
+
+    By the place at which a word ends: `best`, the log P of the words up to there, and the last of
+    them, its `size` in characters and its `number`.
+    """
+    unknown = tables.log_prob[0]
+    best[first] = 0.0
+    for start in range(first, last):
+        if best[start] + unknown > best[start + 1]:
+            best[start + 1] = best[start] + unknown
+            size[start + 1], number[start + 1] = 1, 0
+        node = 0
+        for stop in range(start, min(start + longest, last)):
+            node = next_node(tables, node, points[stop])
+            if node < 0:
+                break
+            word = tables.word[node]
+            if word < 0:
+                continue
+            likely = best[start] + tables.log_prob[word]
+            if likely > best[stop + 1]:
+                best[stop + 1] = likely
+                size[stop + 1], number[stop + 1] = stop + 1 - start, word
+
+
+@called
+def _add_words(total, first, last, tables, size, number):
+    """Return `total` plus log P of the words of a run by bigrams, from the last word on."""
+    stop = last
+    while stop > first:
+        word, start = number[stop], stop - size[stop]
+        slot = -1
+        if start > first:
+            left = number[start]
+            slot = find_bigram(tables.bigrams, tables.bigram_marks, tables.bigram_shift, left, word)
+            if slot >= 0:
+                total -= STEP * np.float64((tables.bigrams[slot] >> BYTE) & LOWER)
+            else:
+                total += tables.backoff[left]
+        if slot < 0:
+            total += tables.log_prob[word]
+        stop = start
+    return total
 
 
 @compiled
@@ -258,36 +274,39 @@ def cut_runs(points, offsets, keys, nodes, marks, word, cost, longest, out):
     """Write the words of each sentence's runs of Han, -1 after a run; return the entries used."""
     shift = find_shift(len(keys))
     used = 0
-    best = np.empty(4096, np.float32)
-    back = np.empty(4096, np.int32)
-    chosen = np.empty(4096, np.int32)
-    for s in range(len(offsets) - 1):
-        begin = offsets[s]
-        while begin < offsets[s + 1]:
-            n = 0
-            while begin + n < offsets[s + 1] and 0x4E00 <= points[begin + n] <= 0x9FFF and n < 4000:
-                n += 1
-            if n == 0:
+    best = np.empty(_LONGEST_RUN + 1, np.float32)
+    back = np.empty(_LONGEST_RUN + 1, np.int32)
+    chosen = np.empty(_LONGEST_RUN + 1, np.int32)
+    for sentence in range(len(offsets) - 1):
+        begin, end = offsets[sentence], offsets[sentence + 1]
+        while begin < end:
+            run = points[begin : min(end, begin + _LONGEST_RUN)]
+            length = 0
+            while length < len(run) and 0x4E00 <= run[length] <= 0x9FFF:
+                length += 1
+            if length == 0:
                 begin += 1
                 continue
-            best[: n + 1] = 1e9
+            best[: length + 1] = 1e9
             best[0] = 0.0
-            for i in range(n):
-                if best[i] + 25.0 < best[i + 1]:
-                    best[i + 1], back[i + 1], chosen[i + 1] = best[i] + 25.0, i, 0
+            for start in range(length):
+                if best[start] + _UNKNOWN < best[start + 1]:
+                    best[start + 1] = best[start] + _UNKNOWN
+                    back[start + 1], chosen[start + 1] = start, 0
                 node = 0
-                for j in range(i, min(n, i + longest)):
-                    node = find_child(keys, nodes, marks, shift, node, points[begin + j])
+                for last in range(start, min(length, start + longest)):
+                    node = find_child(keys, nodes, marks, shift, node, run[last])
                     if node < 0:
                         break
-                    w = word[node]
-                    if w >= 0 and best[i] + cost[w] < best[j + 1]:
-                        best[j + 1], back[j + 1], chosen[j + 1] = best[i] + cost[w], i, w
-            size, at = 0, n
+                    number = word[node]
+                    if number >= 0 and best[start] + cost[number] < best[last + 1]:
+                        best[last + 1] = best[start] + cost[number]
+                        back[last + 1], chosen[last + 1] = start, number
+            size, at = 0, length
             while at > 0:
                 size += 1
                 at = back[at]
-            at, place = n, used + size
+            at, place = length, used + size
             while at > 0:
                 place -= 1
                 out[place] = chosen[at]
@@ -295,7 +314,7 @@ def cut_runs(points, offsets, keys, nodes, marks, word, cost, longest, out):
             used += size
             out[used] = -1
             used += 1
-            begin += n
+            begin += length
     return used
 
 

@@ -142,10 +142,7 @@ class Correction:
 
 def to_record(correction: Correction) -> dict[str, object]:
     """Return a correction as an object for JSON, each edit with its type."""
-    return {
-        **asdict(replace(correction, edits=())),
-        "edits": [*map(edit_record, correction.edits)],
-    }
+    return {**asdict(replace(correction, edits=())), "edits": [*map(edit_record, correction.edits)]}
 
 
 def edit_record(edit: Edit) -> dict[str, object]:

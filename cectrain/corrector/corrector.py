@@ -231,23 +231,9 @@ class _Text:
         stop_if_given_up()
         self._least = least
         not_prose = list(find_not_prose(source))
-        plain = edit_guard.Plain.of(source, not_prose)
-        protected = edit_guard.Protected(plain.text, words.protected)
-        by_user = edit_guard.apply_dictionary(plain, words.dictionary, words.wrong, protected)
-        self._by_user = [plain.edit(edit) for edit in by_user]
         self._kept = [Kept(*place[:2], source[slice(*place[:2])], place[2]) for place in not_prose]
-        # What is deleted leaves a space, so that no other edit goes across its place.
-        plain = plain.put((edit.start, edit.end, edit.target or " ") for edit in by_user)
-        if least <= forms.CONFIDENCE and script == "simplified":
-            protected = edit_guard.Protected(plain.text, words.protected) if by_user else protected
-            by_form = forms.standardise_forms(plain, protected)
-            self._by_user += map(plain.edit, by_form)
-            self._by_user.sort(key=lambda edit: edit.start)
-            plain = plain.put((edit.start, edit.end, edit.target) for edit in by_form)
+        plain = self._apply_rules(edit_guard.Plain.of(source, not_prose), words, script)
         self._written = text = plain.text
-        self._protected = (
-            edit_guard.Protected(text, words.protected) if self._by_user else protected
-        )
         if script == "traditional" or (script == "auto" and is_traditional(text)):
             text = simplify(text)
             plain = replace(plain, text=text)
@@ -258,17 +244,41 @@ class _Text:
         self._kept += (plain.kept(at, at + 1, "form") for at in plain.forms)
         self.questions: list[_Question] = []
         for piece in edit_guard.cut_pieces(seen, proposer.longest):
-            whole = seen[piece.context : piece.end]
-            question = whole.strip()
-            begin = piece.context + len(whole) - len(whole.lstrip())
-            if not self._has_han(piece):
-                continue  # no character that could be wrong
-            if self._is_unfamiliar(piece):
-                self._kept.append(plain.kept(piece.start, piece.end, "unfamiliar"))
-            elif proposer.most is not None and len(question) > proposer.most:
-                self._kept.append(plain.kept(piece.start, piece.end, "too_long"))
-            else:
-                self.questions.append(_Question(piece, begin, question))
+            self._add_question(piece, seen, proposer.most)
+
+    def _apply_rules(
+        self, plain: edit_guard.Plain, words: Wordlists, script: str
+    ) -> edit_guard.Plain:
+        """Return what the user's dictionary and the forms of characters make of a text."""
+        protected = edit_guard.Protected(plain.text, words.protected)
+        by_user = edit_guard.apply_dictionary(plain, words.dictionary, words.wrong, protected)
+        self._by_rule = [plain.edit(edit) for edit in by_user]
+        # What is deleted leaves a space, so that no other edit goes across its place.
+        plain = plain.put((edit.start, edit.end, edit.target or " ") for edit in by_user)
+        if self._least <= forms.CONFIDENCE and script == "simplified":
+            protected = edit_guard.Protected(plain.text, words.protected) if by_user else protected
+            by_form = forms.standardise_forms(plain, protected)
+            self._by_rule += map(plain.edit, by_form)
+            self._by_rule.sort(key=lambda edit: edit.start)
+            plain = plain.put((edit.start, edit.end, edit.target) for edit in by_form)
+        if self._by_rule:
+            protected = edit_guard.Protected(plain.text, words.protected)
+        self._protected = protected
+        return plain
+
+    def _add_question(self, piece: edit_guard.Piece, text: str, most: int | None) -> None:
+        """Ask about a piece of the text that the model sees, or keep it if that cannot be."""
+        whole = text[piece.context : piece.end]
+        question = whole.strip()
+        begin = piece.context + len(whole) - len(whole.lstrip())
+        if not self._has_han(piece):
+            return  # no character that could be wrong
+        if self._is_unfamiliar(piece):
+            self._kept.append(self._plain.kept(piece.start, piece.end, "unfamiliar"))
+        elif most is not None and len(question) > most:
+            self._kept.append(self._plain.kept(piece.start, piece.end, "too_long"))
+        else:
+            self.questions.append(_Question(piece, begin, question))
 
     def corrected(self, proposals: Sequence[Sequence[Edit]]) -> Correction:
         """Return the correction by the dictionary and the model's proposals for each question."""
@@ -287,9 +297,9 @@ class _Text:
         if self._written != plain.text:
             edits, lost = carry_edits(self._written, plain.text, edits)
             left += (plain.kept(start, end, "script") for start, end in lost)
-        if self._by_user:
+        if self._by_rule:
             left = [part for whole in left for part in self._cut(whole)]
-        written = [*self._by_user, *map(plain.edit, edits)]
+        written = [*self._by_rule, *map(plain.edit, edits)]
         written.sort(key=lambda edit: (edit.start, edit.end))
         left.sort(key=lambda part: (part.start, part.end))
         target = apply_edits(plain.source, written)
@@ -298,9 +308,9 @@ class _Text:
     def _cut(self, kept: Kept) -> Iterator[Kept]:
         """Yield the parts of what was kept that the dictionary has not replaced."""
         start = kept.start
-        first = bisect_left(self._by_user, start, key=lambda edit: edit.start)
-        last = bisect_left(self._by_user, kept.end, key=lambda edit: edit.start)
-        for edit in self._by_user[first:last]:
+        first = bisect_left(self._by_rule, start, key=lambda edit: edit.start)
+        last = bisect_left(self._by_rule, kept.end, key=lambda edit: edit.start)
+        for edit in self._by_rule[first:last]:
             if start < edit.start:
                 source = self._plain.source[start : edit.start]
                 yield Kept(start, edit.start, source, kept.reason)

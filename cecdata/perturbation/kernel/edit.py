@@ -214,12 +214,8 @@ def _write_source(start, out, first, last, tables, scratch):
 @inlined
 def _measure_distance_in_band(start, target_size, source_size, bound, scratch):
     """Return the distance of points[start:][:target_size] and written[:source_size], ≤ `bound`."""
-    left, right, previous, current = (
-        scratch.points,
-        scratch.written,
-        scratch.previous,
-        scratch.current,
-    )
+    left, right = scratch.points, scratch.written
+    previous, current = scratch.previous, scratch.current
     far = bound + 1
     for j in range(source_size + 1):
         previous[j] = j if j <= bound else far

@@ -15,7 +15,7 @@ costs; the chances of costs are a table, so all processors take the same proposa
 import numpy as np
 
 from cecdata.common.kernels import called, inlined
-from cecdata.lm.kernels import BYTE, LOWER, find_bigram, find_child
+from cecdata.lm.kernels import BYTE, LOWER, find_bigram, next_node
 from cecdata.perturbation.kernel.edit import draw_candidate, draw_span_candidate
 from cecdata.perturbation.kernel.layout import FIRST_HAN, HAN, LONGEST, REACH, SIZE_SHIFT, TEXT_BITS
 from cecdata.perturbation.kernel.positions import CHOICE, PROPOSAL, draw, draw_below, fraction_of
@@ -37,11 +37,7 @@ def _descend(model, node, point):
     """Return the node of the trie after this character, or -1."""
     if node == 0:  # most walks begin and end here: no hashing
         return np.int64(model.first[np.uint32(point - np.uint32(FIRST_HAN))])
-    return np.int64(
-        find_child(
-            model.edge_keys, model.edge_nodes, model.edge_marks, model.edge_shift, node, point
-        )
-    )
+    return np.int64(next_node(model, node, point))
 
 
 @inlined

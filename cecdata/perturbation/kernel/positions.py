@@ -114,11 +114,8 @@ def choose_operator(fraction, cumulative):
 @inlined
 def draw_positions(length, operator, wanted, draws, key, scratch):
     """Draw how many positions with a bit of `wanted` are edited, and which; return the number."""
-    positions, fraction, count = (
-        count_positions(scratch.mask, length, wanted),
-        fraction_of(draw(key, COUNT, 0)),
-        1,
-    )
+    positions, count = count_positions(scratch.mask, length, wanted), 1
+    fraction = fraction_of(draw(key, COUNT, 0))
     count_cdf = draws.count_cdf
     while count < count_cdf.shape[2] and fraction >= count_cdf[operator, positions, count - 1]:
         count += 1
@@ -174,13 +171,8 @@ def draw_mixed_positions(length, able, draws, key, scratch):
 
     Return the number of positions, or 0 if these positions do not allow two operators.
     """
-    mask, chosen, operators, cumulative = (
-        scratch.mask,
-        scratch.chosen,
-        scratch.operators,
-        scratch.cumulative_here,
-    )
-    priors = draws.priors
+    mask, chosen, operators = scratch.mask, scratch.chosen, scratch.operators
+    priors, cumulative = draws.priors, scratch.cumulative_here
     count = draw_positions(length, len(priors), able, draws, key, scratch)
     reach, seen = np.int64(0), np.int64(0)
     for k in range(count):

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from cecdata.common.kernels import called, inlined
-from cecdata.lm.kernels import BYTE, LOWER, STEP, find_bigram, find_child, find_trigram, slot_of_key
+from cecdata.lm.kernels import BYTE, LOWER, STEP, find_bigram, find_trigram, next_node, slot_of_key
 from cectrain.corrector.channel.layout import COMPLETED, FOREIGN, HOLE, MOST_KEPT, MOST_WORD, PERSON
 from cectrain.corrector.channel.tables import make_span_key
 
@@ -51,12 +51,6 @@ def log_prob_of_triple(lm, slot, left, right):
         if slot >= 0:
             value -= _STEP * np.float32(lm.bigrams[slot] & LOWER)
     return value
-
-
-@inlined
-def next_node(lm, node, point):
-    """Return the node of the trie of words after this character, or -1."""
-    return find_child(lm.edge_keys, lm.edge_nodes, lm.edge_marks, lm.edge_shift, node, point)
 
 
 @inlined
