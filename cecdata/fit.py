@@ -53,22 +53,21 @@ def fit(errors: audit.Errors, config: Config) -> Fitted:
     """
     if config.fitted not in ("", "none"):
         raise UsageError("the recipe is already fitted: fit the recipe that it was made from")
-    usual = {name: share for name, share in config.prior.items() if share > 0}
-    whole = sum(usual.values())
-    usual = {name: share / whole for name, share in usual.items()}
+    total = sum(share for share in config.prior.values() if share > 0)
+    priors = {name: share / total for name, share in config.prior.items() if share > 0}
     names, chances, tokens = _find_chances(errors, config)
-    other, unanswered = _count_others(errors, usual)
-    single = _count_single(errors, usual)
+    other, unanswered = _count_others(errors, priors)
+    single = _count_single(errors, priors)
     if single and not len(tokens):
         raise InputError("nothing to fit: no operator of the recipe writes any of these characters")
-    share, counted = usual, other
+    share, counted = priors, other
     for _ in range(_ROUNDS):
         joint = chances * [share[name] for name in names]
         made = (tokens[:, None] * joint / joint.sum(axis=1, keepdims=True)).sum(axis=0)
         made *= single / max(tokens.sum(), 1)
         counted = {**other, **dict(zip(names, made.tolist(), strict=True))}
         total = sum(counted.values()) + STRENGTH
-        share = {n: (counted[n] + STRENGTH * part) / total for n, part in usual.items()}
+        share = {n: (counted[n] + STRENGTH * part) / total for n, part in priors.items()}
     # four significant digits: a sample supports no more
     prior = {name: float(f"{share.get(name, 0.0):.4g}") for name in config.prior}
     before, after = (
@@ -112,8 +111,8 @@ def _find_chances(
     return list(columns), chances[possible], occurrences[possible]
 
 
-def _count_single(errors: audit.Errors, usual: Mapping[str, float]) -> float:
-    if "word" not in usual:
+def _count_single(errors: audit.Errors, priors: Mapping[str, float]) -> float:
+    if "word" not in priors:
         return float(errors.tokens)
     # substitutions in a row are edits of `word`; as many of its edits change one character
     in_words = errors.neighbouring + errors.words * (1 - TWO_IN_A_ROW) / TWO_IN_A_ROW
@@ -121,10 +120,13 @@ def _count_single(errors: audit.Errors, usual: Mapping[str, float]) -> float:
 
 
 def _count_others(
-    errors: audit.Errors, usual: Mapping[str, float]
+    errors: audit.Errors, priors: Mapping[str, float]
 ) -> tuple[dict[str, float], dict[str, int]]:
-    """Count the errors of the other operators, and those that no operator makes."""
-    counts = dict.fromkeys(usual, 0.0)
+    """Count the errors of operators that do more than replace one character, by operator.
+
+    Also return the errors that no operator of the recipe makes, by kind.
+    """
+    counts = dict.fromkeys(priors, 0.0)
     unanswered: dict[str, int] = {}
     for kind, count in errors.others.items():
         name = ANSWERS.get(kind, "")
@@ -133,6 +135,7 @@ def _count_others(
         else:
             unanswered[kind] = count
     if "word" in counts:
+        # those that change two characters, and as many that change one
         counts["word"] = min(errors.words / TWO_IN_A_ROW, float(errors.tokens))
     return counts, unanswered
 

@@ -59,11 +59,15 @@ class CorrectorSystem:
             seconds = (time.perf_counter() - started) / len(block)
             for correction in corrections:
                 target = correction.target
-                yield Answer(target, target, _status(correction), seconds=seconds)
+                yield Answer(target, target, _name_status(correction), seconds=seconds)
 
 
-def _status(correction: Correction) -> str:
-    """Return the status, which says what was kept as written: all, a part, or some characters."""
+def _name_status(correction: Correction) -> str:
+    """Return the status (STATUSES) of an answer, by what the corrector kept as written.
+
+    The model strayed in the whole text: `chatter`. It strayed in a part, or a part was too long:
+    `truncated`. It cannot read a character: `unknown`.
+    """
     reasons = {span.reason for span in correction.kept}
     whole = any((span.start, span.end) == (0, len(correction.source)) for span in correction.kept)
     if "strayed" in reasons and whole:

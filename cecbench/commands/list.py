@@ -25,7 +25,7 @@ def list_benchmarks(data: Path | None, *, as_json: bool) -> None:
     from cecbench.systems.table import list_kinds
 
     if as_json:
-        click.echo(json.dumps(_describe_all(data), ensure_ascii=False, indent=1))
+        click.echo(json.dumps(_describe_in_json(data), ensure_ascii=False, indent=1))
         return
     width = max(map(len, read_catalogue()))
     for name, entry in read_catalogue().items():
@@ -38,12 +38,13 @@ def list_benchmarks(data: Path | None, *, as_json: bool) -> None:
         click.echo(f"--system {kind.form:<18} {kind.meaning}")
 
 
-def _describe_all(data: Path | None) -> dict[str, object]:
+def _describe_in_json(data: Path | None) -> dict[str, object]:
+    """Return the benchmarks, with the paths of those found, and the kinds of systems."""
     from cecbench.systems.table import list_kinds
 
-    listed = {}
+    benchmarks = {}
     for name, entry in read_catalogue().items():
-        place = find_copy(entry, data)
-        paths = [str(path) for path in place[1]] if place else None
-        listed[name] = {**asdict(entry), "found": paths}
-    return {"benchmarks": listed, "systems": {kind.name: kind.form for kind in list_kinds()}}
+        _, paths = find_copy(entry, data) or (None, None)
+        found = None if paths is None else [str(path) for path in paths]
+        benchmarks[name] = {**asdict(entry), "found": found}
+    return {"benchmarks": benchmarks, "systems": {kind.name: kind.form for kind in list_kinds()}}

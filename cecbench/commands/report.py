@@ -118,8 +118,8 @@ class _Side:
         return printed
 
     @property
-    def numbers(self) -> tuple[float | None, ...]:
-        """Precision, recall, F and over-correction in percent; None where nothing is divided."""
+    def percentages(self) -> tuple[float | None, ...]:
+        """Precision, recall, F and over-correction; None where nothing is divided."""
         columns = list(self.score.scorer.headline_columns)
         tp, predicted, gold = self.score.counts[:, columns].sum(axis=0).tolist()
         rate = self.run.values["breakdown"]["clean"]["over_correction_rate"]
@@ -195,14 +195,14 @@ def _make_cells(
     group: Sequence[_Side], p_values: Mapping[frozenset[str], float]
 ) -> Iterator[list[Markdown]]:
     """Yield the cells of each system on a benchmark, the best P, R and F in bold."""
-    best = [max(side.numbers[at] or 0.0 for side in group) for at in range(3)]
-    winner = max(group, key=lambda side: side.numbers[2] or 0.0)
+    best = [max(side.percentages[at] or 0.0 for side in group) for at in range(3)]
+    winner = max(group, key=lambda side: side.percentages[2] or 0.0)
     for side in group:
         p_value = p_values.get(frozenset((str(side.path), str(winner.path))), 1.0)
-        texts = ["–" if number is None else f"{number:.2f}" for number in side.numbers]
+        texts = ["–" if number is None else f"{number:.2f}" for number in side.percentages]
         texts[2] += _MARK if p_value < _LEVEL else ""
         for at in range(3):
-            if side.numbers[at] == best[at]:
+            if side.percentages[at] == best[at]:
                 texts[at] = f"**{texts[at]}**"
         yield list(map(Markdown, texts))
 

@@ -91,20 +91,20 @@ def prepare_hub() -> None:
 @contextmanager
 def quiet_hub() -> Iterator[None]:
     """Redact every log record that any library makes inside the `with` block."""
-    before = logging.getLogRecordFactory()
+    make_plain_record = logging.getLogRecordFactory()
 
-    def make_record(*args: object, **named: object) -> logging.LogRecord:
-        record = before(*args, **named)
+    def make_redacted_record(*args: object, **named: object) -> logging.LogRecord:
+        record = make_plain_record(*args, **named)
         record.msg, record.args = redact_hub(record.getMessage()), ()
         if record.exc_info:
             record.exc_text = redact_hub(logging.Formatter().formatException(record.exc_info))
         return record
 
-    logging.setLogRecordFactory(make_record)
+    logging.setLogRecordFactory(make_redacted_record)
     try:
         yield
     finally:
-        logging.setLogRecordFactory(before)
+        logging.setLogRecordFactory(make_plain_record)
 
 
 def import_torch(extra: str = "bench", *more: str) -> tuple[ModuleType, ModuleType]:

@@ -90,19 +90,19 @@ class Operator:
     beside: str = ""
 
 
-def reader_of(name: str) -> Callable[[], ConfusionSet]:
-    """Return the cached function that reads the set that `tools/operators/sets.py` made."""
+def make_reader(name: str) -> Callable[[], ConfusionSet]:
+    """Return the function that reads an operator's shipped set, once: a file `NAME.confusions`."""
 
     @cache
-    def build() -> ConfusionSet:
+    def read() -> ConfusionSet:
         path = Path(str(files("cecdata.operators").joinpath(f"{name}.confusions")))
-        _, held = arrays.load(path, KIND, "Reinstall the package")
+        _, columns = arrays.load(path, KIND, "Reinstall the package")
         count = len(standard_characters())
-        source = np.repeat(np.arange(count, dtype=np.int32), held["size"].astype(np.int64))
-        replacement, kind = held["replacement"].astype(np.int32), held["kind"].astype(np.int8)
-        return make_confusion_set(source, replacement, held["weight"].astype(np.float64), kind)
+        source = np.repeat(np.arange(count, dtype=np.int32), columns["size"].astype(np.int64))
+        replacement, kind = columns["replacement"].astype(np.int32), columns["kind"].astype(np.int8)
+        return make_confusion_set(source, replacement, columns["weight"].astype(np.float64), kind)
 
-    return build
+    return read
 
 
 def make_confusion_set(

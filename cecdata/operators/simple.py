@@ -29,12 +29,12 @@ _LEAST_COUNT = 20  # people swap characters in words that they type often
 
 def _substitute(name: str, *kinds: str) -> Operator:
     """Return an operator with the shipped confusions of characters of this name."""
-    return Operator(name, "substitute", 1, kinds, CharConfusions(kinds, base.reader_of(name)))
+    return Operator(name, "substitute", 1, kinds, CharConfusions(kinds, base.make_reader(name)))
 
 
 def _rewrite_spans(name: str, *kinds: str) -> Operator:
     """Return an operator with the shipped confusions of spans of this name."""
-    return Operator(name, "rewrite", 1, kinds, SpanConfusions(kinds, spans.reader_of(name)))
+    return Operator(name, "rewrite", 1, kinds, SpanConfusions(kinds, spans.make_reader(name)))
 
 
 #: A character for one that sounds the same or nearly so (教 → 胶).

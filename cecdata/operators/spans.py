@@ -54,21 +54,21 @@ class SpanConfusions:
             yield Confusion(span, new, float(rows.weight[at]), self.kinds[rows.kind[at]])
 
 
-def reader_of(name: str) -> Callable[[], SpanSet]:
-    """Return the cached function that reads the shipped set of an operator."""
+def make_reader(name: str) -> Callable[[], SpanSet]:
+    """Return the function that reads an operator's shipped set, once: a file `NAME.spans`."""
 
     @cache
-    def build() -> SpanSet:
+    def read() -> SpanSet:
         path = Path(str(files("cecdata.operators").joinpath(f"{name}.spans")))
-        _, held = arrays.load(path, KIND, "Reinstall the package")
+        _, columns = arrays.load(path, KIND, "Reinstall the package")
         return SpanSet(
-            sources=arrays.split_texts(held["sources"]),
-            texts=arrays.split_texts(held["texts"]),
-            bounds=np.r_[0, np.cumsum(held["size"].astype(np.int64))],
-            replacement=held["replacement"].astype(np.int64),
-            kind=held["kind"].astype(np.int64),
-            weight=held["weight"].astype(np.float64),
-            cost=held["cost"].astype(np.int64),
+            sources=arrays.split_texts(columns["sources"]),
+            texts=arrays.split_texts(columns["texts"]),
+            bounds=np.r_[0, np.cumsum(columns["size"].astype(np.int64))],
+            replacement=columns["replacement"].astype(np.int64),
+            kind=columns["kind"].astype(np.int64),
+            weight=columns["weight"].astype(np.float64),
+            cost=columns["cost"].astype(np.int64),
         )
 
-    return build
+    return read

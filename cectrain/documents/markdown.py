@@ -64,8 +64,8 @@ def find_passages(source: str) -> Iterator[Passage]:
 def _locate(source: str, content: str, at: int) -> tuple[int, list[int]]:
     """Return where a block ends in the source, and where each character of its content stands.
 
-    What marks lists and quotations stands before each line. -1: a cell with a vertical bar, whose
-    backslash the content has not.
+    Marks of lists and quotations may stand before each line. The place of each character of a line
+    is -1 where the source does not have the line: a cell whose vertical bar has a backslash there.
     """
     places: list[int] = []
     for line in content.split("\n"):

@@ -65,7 +65,7 @@ class MetricsLog:
         """`totals` are the steps of each phase whose lines say how far it is."""
         self.path, self._log, self._on_step, self._totals = path, log, on_step, totals
         self._began: dict[str, tuple[int, float]] = {}  # phase → first step, and when it ended
-        self._written = {(record["phase"], record["step"]) for _, record in _records(path)}
+        self._written = {(record["phase"], record["step"]) for _, record in _read_records(path)}
 
     def write(self, phase: str, step: int, values: Values) -> None:
         """Write one line: the phase, a key of `_SHOWN`, the step, and all finite values."""
@@ -102,14 +102,14 @@ def read_kept_lines(path: Path, sft_step: int, ppo_step: int) -> str:
     """Return the lines that a resume from these steps does not write again."""
     limits = {"sft": sft_step, "ppo": ppo_step, "heldout": ppo_step, "watch": ppo_step}
     texts: dict[tuple[str, int], str] = {}
-    for line, record in _records(path):
+    for line, record in _read_records(path):
         phase, step = record["phase"], record["step"]
         if step <= limits.get(phase, -1):
             texts.setdefault((phase, step), line + "\n")
     return "".join(texts.values())
 
 
-def _records(path: Path | None) -> Iterator[tuple[str, dict[str, Any]]]:
+def _read_records(path: Path | None) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each line and what it says; one that a kill cut short is left out: it is repeated."""
     if path is None or not path.is_file():
         return
@@ -127,7 +127,7 @@ def lines(path: Path | None, phase: str) -> list[dict[str, float]]:
     """Return the numbers of a phase's lines, oldest first; [] without a log."""
     return [
         {name: float(value) for name, value in record.items() if name != "phase"}
-        for _, record in _records(path)
+        for _, record in _read_records(path)
         if record["phase"] == phase
     ]
 

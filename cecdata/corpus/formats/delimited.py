@@ -172,21 +172,23 @@ class _Feed:
 _Table = tuple[_Feed, _Dialect, Iterator[_Record | None]]
 
 
-def _open_table(stream: IO[bytes], source: Source, usual: str, text: str | None) -> _Table:
+def _open_table(stream: IO[bytes], source: Source, delimiter: str, text: str | None) -> _Table:
     """Return the lines of a file, its dialect and its records; a line `sep=` is skipped."""
     feed = _Feed(stream, source)
     lines = feed.peek_lines()
-    dialect = _find_dialect(lines, usual, text)
+    dialect = _find_dialect(lines, delimiter, text)
     if lines and SEP.fullmatch(lines[0].strip()):
         feed.skip()
     return feed, dialect, _parse_records(feed, source, dialect)
 
 
-def _read(usual: str, source: Source, text_column: str | None, batch_rows: int) -> Iterator[Rows]:
-    """Yield the records of a file that separates its columns by `usual`."""
+def _read_rows(
+    delimiter: str, source: Source, text_column: str | None, batch_rows: int
+) -> Iterator[Rows]:
+    """Yield the records of a file that separates its columns by a delimiter."""
     with open_source(source) as stream:
         text = text_column or DEFAULT_TEXT
-        feed, dialect, records = _open_table(stream, source, usual, text)
+        feed, dialect, records = _open_table(stream, source, delimiter, text)
         first, names = next(records, None) or (0, [])
         if not first and not feed.rejects:
             return  # an empty file
@@ -195,13 +197,13 @@ def _read(usual: str, source: Source, text_column: str | None, batch_rows: int) 
             raise InputError(
                 f"{source.label}: {_DELIMITERS[dialect.delimiter]} seems to separate the columns "
                 f"{', '.join(header)}. Name the column of the sentences with --text-column, or "
-                f"write the file with {_DELIMITERS[usual]}"
+                f"write the file with {_DELIMITERS[delimiter]}"
             )
         if first not in (1, 2) or not any(header):
             raise InputError(f"{source.label}: its first line must name the columns")
         sentence = next(filter(_SENTENCE.search, header), "")
         if sentence and text_column is None and DEFAULT_TEXT not in header:
-            line = f"put a line such as {usual.join(('text', 'origin'))!r} before it"
+            line = f"put a line such as {delimiter.join(('text', 'origin'))!r} before it"
             raise InputError(
                 f"{source.label}: its first line must name the columns, but has the sentence "
                 f"{sentence[:40]!r}: "
@@ -215,10 +217,10 @@ def _read(usual: str, source: Source, text_column: str | None, batch_rows: int) 
         yield from _read_batches(feed, records, source, columns, len(header), batch_rows)
 
 
-def _records(usual: str, source: Source) -> Iterator[Record | Reject]:
-    """Yield the fields of each row, the header's too."""
+def _read_records(delimiter: str, source: Source) -> Iterator[Record | Reject]:
+    """Yield the fields of each row, also of the header, and each row that has none."""
     with open_source(source) as stream:
-        feed, _, records = _open_table(stream, source, usual, None)
+        feed, _, records = _open_table(stream, source, delimiter, None)
         for record in records:
             if record is not None:
                 yield Record(record[0], record[1] or [""])
@@ -307,5 +309,5 @@ def _readable(field: str) -> str:
     return field.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
-CSV = Format(partial(_read, ","), partial(_records, ","), (".csv",))
-TSV = Format(partial(_read, "\t"), partial(_records, "\t"), (".tsv",))
+CSV = Format(partial(_read_rows, ","), partial(_read_records, ","), (".csv",))
+TSV = Format(partial(_read_rows, "\t"), partial(_read_records, "\t"), (".tsv",))

@@ -54,13 +54,15 @@ class _Keys(NamedTuple):
 Cut = Callable[[Source], Iterator[Block]]  # a file in blocks of lines, an object on each
 
 
-def _read(cut: Cut, source: Source, text_column: str | None, batch_rows: int) -> Iterator[Rows]:
+def _read_rows(
+    cut: Cut, source: Source, text_column: str | None, batch_rows: int
+) -> Iterator[Rows]:
     """Yield the objects of a file; only lines without an object are rejected."""
     del batch_rows  # a block of bytes is a batch
     yield from _parse_blocks(cut(source), text_column, source)
 
 
-def _records(cut: Cut, source: Source) -> Iterator[Record | Reject]:
+def _read_records(cut: Cut, source: Source) -> Iterator[Record | Reject]:
     """Yield the value of each line; raise InputError for one that is not JSON."""
     for block in cut(source):
         yield from block.rejects
@@ -94,7 +96,7 @@ def _parse_blocks(
         yield build_rows(source, text, origin, rows, block.rejects, licence)
 
 
-def _lines(source: Source) -> Iterator[Block]:
+def _split_lines(source: Source) -> Iterator[Block]:
     with open_source(source) as stream:
         yield from split_blocks(stream, source)
 
@@ -272,5 +274,9 @@ def _text_under(value: dict[str, object], key: str) -> str | None:
     return None if name is None else str(name).encode("utf-8", "backslashreplace").decode() or None
 
 
-LINES = Format(partial(_read, _lines), partial(_records, _lines), (".jsonl", ".ndjson"))
-DOCUMENT = Format(partial(_read, _split_elements), partial(_records, _split_elements), (".json",))
+LINES = Format(
+    partial(_read_rows, _split_lines), partial(_read_records, _split_lines), (".jsonl", ".ndjson")
+)
+DOCUMENT = Format(
+    partial(_read_rows, _split_elements), partial(_read_records, _split_elements), (".json",)
+)

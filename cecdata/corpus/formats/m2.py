@@ -25,7 +25,7 @@ _Edit = tuple[int, int, list[str], int]  # start, end, tokens, number of its lin
 _Pair = tuple[int, str, list[str]]  # number of the line S, source, a target for each annotator
 
 
-def _read(source: Source, text_column: str | None, batch_rows: int) -> Iterator[Rows]:
+def _read_rows(source: Source, text_column: str | None, batch_rows: int) -> Iterator[Rows]:
     """Yield the corrected sentences; a sentence without edits is its own correction."""
     import pyarrow as pa
 
@@ -54,7 +54,7 @@ def _batch_pairs(source: Source, most: int) -> Iterator[list[_Pair | Reject]]:
         yield batch
 
 
-def _records(source: Source) -> Iterator[Record | Reject]:
+def _read_records(source: Source) -> Iterator[Record | Reject]:
     """Yield each sentence with its corrections, the first annotator's first."""
     for pair in _read_pairs(source):
         if isinstance(pair, Reject):
@@ -153,4 +153,4 @@ def _apply_edits(tokens: list[str], edits: list[_Edit]) -> str:
     return join_tokens(parts + tokens[at:])
 
 
-FORMAT = Format(_read, _records, (".m2",), columns=False)
+FORMAT = Format(_read_rows, _read_records, (".m2",), columns=False)

@@ -21,7 +21,7 @@ _VALUES = 1_024  # rows
 _LARGE, _BUFFER = 1 << 26, 1 << 20  # bytes: a larger Parquet file is read through such a buffer
 
 
-def _read(source: Source, text_column: str | None, batch_rows: int) -> Iterator[Rows]:
+def _read_rows(source: Source, text_column: str | None, batch_rows: int) -> Iterator[Rows]:
     """Yield the rows of a Parquet file, a batch at a time; only the picked columns are decoded."""
     import numpy as np
 
@@ -40,7 +40,7 @@ def _read(source: Source, text_column: str | None, batch_rows: int) -> Iterator[
             first += batch.num_rows
 
 
-def _records(source: Source) -> Iterator[Record | Reject]:
+def _read_records(source: Source) -> Iterator[Record | Reject]:
     """Yield the rows as mappings of their columns, a few of which are decoded at a time."""
     import pyarrow as pa
 
@@ -157,4 +157,4 @@ def is_text(kind: pa.DataType) -> bool:
     return any(test(kind) for test in tests)
 
 
-FORMAT = Format(_read, _records, (".parquet",), stream=False)
+FORMAT = Format(_read_rows, _read_records, (".parquet",), stream=False)

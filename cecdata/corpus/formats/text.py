@@ -11,7 +11,7 @@ from cecdata.corpus.lines import Block, number_lines, split_blocks
 from cecdata.corpus.sources import Format, Record, Reject, Rows, Source, open_source
 
 
-def _read(source: Source, text_column: str | None, batch_rows: int) -> Iterator[Rows]:
+def _read_rows(source: Source, text_column: str | None, batch_rows: int) -> Iterator[Rows]:
     """Yield the lines of a text file; an empty line is a row with an empty text."""
     from cecdata.corpus.rows import build_rows, split_lines
 
@@ -26,7 +26,7 @@ def _read(source: Source, text_column: str | None, batch_rows: int) -> Iterator[
             )
 
 
-def _records(source: Source) -> Iterator[Record | Reject]:
+def _read_records(source: Source) -> Iterator[Record | Reject]:
     with open_source(source) as stream:
         for number, block in enumerate(split_blocks(stream, source)):
             if number == 0:
@@ -54,4 +54,4 @@ def _is_json(line: bytes) -> bool:
     return True
 
 
-FORMAT = Format(_read, _records, (".txt",), columns=False)
+FORMAT = Format(_read_rows, _read_records, (".txt",), columns=False)
