@@ -36,8 +36,7 @@ from cecdata.perturbation.kernel.positions import (
     find_able_mask,
     fraction_of,
     key_of,
-    make_insert_mask,
-    make_prior_mask,
+    make_mask,
 )
 from cecdata.perturbation.kernel.scan import apply_protection, find_heads, mark_spans, read_sentence
 
@@ -47,7 +46,7 @@ _SENTENCE = float(1 << 20)  # one sentence in a histogram: integers add up the s
 @entry_with(lm)
 def perturb(text: Sentences, draws: Draws, tables: Tables, scratch: Scratch, out: Output):
     """Write copies 0..copies-1 of every sentence in turn; return the number of edits."""
-    inserts, with_prior = make_insert_mask(tables.inserts), make_prior_mask(draws.priors)
+    inserts, with_prior = make_mask(tables.inserts), make_mask(draws.priors)
     spanning = with_prior & _mask_rewriting(tables)
     single = with_prior & ~spanning
     out.offsets[0], out.edits[0] = 0, 0
@@ -205,7 +204,7 @@ def add_to_histogram(text: Sentences, tables: Tables, priors, scratch: Scratch, 
     histogram: [O, limit + 1, limit + 2] int64, in units of 2**-20 sentences. A sentence counts with
     the probability that the operator is drawn for it, which grows where others have no position.
     """
-    inserts, with_prior = make_insert_mask(tables.inserts), make_prior_mask(priors)
+    inserts, with_prior = make_mask(tables.inserts), make_mask(priors)
     read = 0
     for row in range(len(text.offsets) - 1):
         length = _read_sentence(text, row, read, tables, inserts, scratch)

@@ -44,21 +44,11 @@ _SPARSE = 24  # tries after which the eligible positions are counted
 
 
 @inlined
-def make_insert_mask(inserts):
-    """Return the operators that insert, as a set of bits."""
-    bits = 0
-    for o in range(len(inserts)):
-        if inserts[o]:
-            bits |= 1 << o
-    return bits
-
-
-@inlined
-def make_prior_mask(priors):
-    """Return the operators with a prior, as a set of bits."""
+def make_mask(values):
+    """Return the operators whose value is above 0, as a set of bits."""
     bits = np.int64(0)
-    for o in range(len(priors)):
-        bits |= np.int64(priors[o] > 0) << o
+    for o in range(len(values)):
+        bits |= np.int64(values[o] > 0) << o
     return bits
 
 

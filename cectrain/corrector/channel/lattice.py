@@ -15,9 +15,9 @@ from __future__ import annotations
 import numpy as np
 
 from cecdata.common.kernels import called, inlined
-from cecdata.lm.kernels import BYTE, LOWER, STEP, find_bigram, find_trigram, next_node, slot_of_key
+from cecdata.lm.kernels import BYTE, LOWER, STEP, find_bigram, find_trigram, next_node
 from cectrain.corrector.channel.layout import COMPLETED, FOREIGN, HOLE, MOST_KEPT, MOST_WORD, PERSON
-from cectrain.corrector.channel.tables import make_span_key
+from cectrain.corrector.channel.tables import find_row, make_span_key
 
 LOW = np.float32(-1e9)
 # log P of a family name, of a character of a given name, of a character of a foreign name
@@ -265,15 +265,12 @@ def _add_spans(clause, begin, floor, used):
     Such a span has one to four characters.
     """
     points, channel, settings = clause.points, clause.channel, clause.settings
-    guard, mask = clause.work.guard, len(channel.span_keys) - 1
+    guard = clause.work.guard
     for last in range(begin + 1, min(len(points), begin + 4) + 1):
         key = make_span_key(points, begin, last)
-        at = slot_of_key(key, mask, channel.span_shift)
-        while channel.span_keys[at] != 0 and channel.span_keys[at] != key:
-            at = (at + 1) & mask
-        if channel.span_keys[at] == 0:
+        row = find_row(channel.span_keys, channel.span_rows, channel.span_shift, key)
+        if row < 0:
             continue
-        row = channel.span_rows[at]
         for k in range(channel.span_bounds[row], channel.span_bounds[row + 1]):
             price = np.float32(settings.channel * channel.span_log_prob[k] - settings.error)
             price -= max(guard[begin], guard[last - 1])
@@ -289,7 +286,6 @@ def _add_completions(clause, begin, floor, used):
     In a word of two characters the wrong one must sound nearly like the right one.
     """
     points, channel, settings = clause.points, clause.channel, clause.settings
-    mask = len(channel.form_keys) - 1
     price = np.float32(settings.channel * COMPLETED - settings.error)
     for last in range(begin + 2, min(len(points), begin + 4) + 1):
         for place in range(begin, last):
@@ -297,12 +293,9 @@ def _add_completions(clause, begin, floor, used):
             points[place] = HOLE
             key = make_span_key(points, begin, last)
             points[place] = observed
-            at = slot_of_key(key, mask, channel.form_shift)
-            while channel.form_keys[at] != 0 and channel.form_keys[at] != key:
-                at = (at + 1) & mask
-            if channel.form_keys[at] == 0:
+            row = find_row(channel.form_keys, channel.form_rows, channel.form_shift, key)
+            if row < 0:
                 continue
-            row = channel.form_rows[at]
             for k in range(channel.form_bounds[row], channel.form_bounds[row + 1]):
                 word = channel.form_words[k]
                 right = channel.word_points[word, place - begin]

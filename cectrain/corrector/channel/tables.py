@@ -204,10 +204,7 @@ def make_channel_arrays(channel: Channel, model: Ngrams) -> ChannelArrays:
         forms, words = _keep_likeliest(forms, words, model.word_log_prob)
         key, word = np.concatenate([key, forms]), np.concatenate([word, words])
         chance = np.append(chance, np.full(len(forms), channel.missing + MISSING, np.float32))
-    order = np.argsort(key, kind="stable")
-    spans, count = np.unique(key, return_counts=True)
-    keys, rows = empty_spans(len(spans))
-    fill_spans(keys, rows, spans, np.arange(len(spans), dtype=np.int32))
+    keys, rows, span_bounds, order = _index_spans(key)
     bounds = np.cumsum([0, *size[single]]).astype(np.int64)
     form_keys, form_rows, form_bounds, form_words = _index_forms(model, word_points, word_size)
     sounds, near = _number_sounds()
@@ -220,7 +217,7 @@ def make_channel_arrays(channel: Channel, model: Ngrams) -> ChannelArrays:
         span_keys=keys,
         span_shift=np.uint64(find_shift(len(keys))),
         span_rows=rows,
-        span_bounds=np.cumsum([0, *count]).astype(np.int64),
+        span_bounds=span_bounds,
         span_words=word[order],
         span_log_prob=chance[order],
         form_keys=form_keys,
@@ -258,12 +255,8 @@ def _index_forms(
             form[:, place] = HOLE
             keys.append(_make_keys(form, size[words]))
             numbers.append(words)
-    key, word = np.concatenate(keys), np.concatenate(numbers)
-    order = np.argsort(key, kind="stable")
-    forms, count = np.unique(key, return_counts=True)
-    slots, rows = empty_spans(len(forms))
-    fill_spans(slots, rows, forms, np.arange(len(forms), dtype=np.int32))
-    return slots, rows, np.cumsum([0, *count]).astype(np.int64), word[order]
+    slots, rows, bounds, order = _index_spans(np.concatenate(keys))
+    return slots, rows, bounds, np.concatenate(numbers)[order]
 
 
 def _number_sounds() -> tuple[Ints, NDArray[np.uint8]]:
@@ -313,10 +306,19 @@ def _keep_likeliest(key: Longs, word: Ints, log_prob: Floats) -> tuple[Longs, In
     return key[rank < FORMS_KEPT], word[rank < FORMS_KEPT]
 
 
-def empty_spans(count: int) -> tuple[Longs, Ints]:
-    """Return a hash table with room for this number of spans, and their rows."""
-    keys = np.zeros(1 << max(4, (2 * count).bit_length()), np.uint64)
-    return keys, np.zeros(len(keys), np.int32)
+def _index_spans(key: Longs) -> tuple[Longs, Ints, NDArray[np.int64], NDArray[np.intp]]:
+    """Return a hash table of these keys, the bounds of their rows, and the order of the entries."""
+    spans, count = np.unique(key, return_counts=True)
+    keys, rows = make_span_table(spans, np.arange(len(spans), dtype=np.int32))
+    return keys, rows, np.cumsum([0, *count]).astype(np.int64), np.argsort(key, kind="stable")
+
+
+def make_span_table(spans: Longs, numbers: Ints) -> tuple[Longs, Ints]:
+    """Return a hash table of the keys of spans, and the numbers of their rows by its slots."""
+    keys = np.zeros(1 << max(4, (2 * len(spans)).bit_length()), np.uint64)
+    rows = np.zeros(len(keys), np.int32)
+    _fill_spans(keys, rows, spans, numbers)
+    return keys, rows
 
 
 def _make_keys(points: Ints, sizes: Ints) -> Longs:
@@ -416,7 +418,7 @@ def fill_keys(points, sizes, keys):
 
 
 @compiled_with(lm_room)
-def fill_spans(keys, rows, spans, numbers):
+def _fill_spans(keys, rows, spans, numbers):
     """Put the keys of spans into the hash table, with the numbers of their rows."""
     mask, shift = len(keys) - 1, find_shift(len(keys))
     for row in range(len(spans)):
@@ -437,15 +439,19 @@ def find_listed(bounds, values, rows, wanted):
     return listed
 
 
+@inlined
+def find_row(keys, rows, shift, span):
+    """Return the row of a span in the hash table, or -1."""
+    at = slot_of_key(span, len(keys) - 1, shift)
+    while keys[at] != 0 and keys[at] != span:
+        at = (at + 1) & (len(keys) - 1)
+    return rows[at] if keys[at] != 0 else -1
+
+
 @compiled_with(lm_room)
 def find_rows(keys, rows, shift, spans):
     """Return the row of each span in the hash table, or -1."""
-    mask = len(keys) - 1
-    numbers = np.full(len(spans), -1, np.int32)
+    numbers = np.empty(len(spans), np.int32)
     for n in range(len(spans)):
-        at = slot_of_key(spans[n], mask, shift)
-        while keys[at] != 0 and keys[at] != spans[n]:
-            at = (at + 1) & mask
-        if keys[at] != 0:
-            numbers[n] = rows[at]
+        numbers[n] = find_row(keys, rows, shift, spans[n])
     return numbers

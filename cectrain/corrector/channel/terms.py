@@ -20,11 +20,10 @@ from cectrain.corrector.channel.tables import (
     MISSING,
     ChannelTables,
     Ints,
-    empty_spans,
-    fill_spans,
     find_listed,
     find_rows,
     list_forms,
+    make_span_table,
     reluctance,
     to_points,
 )
@@ -98,9 +97,10 @@ def _add_forms(channel: ChannelArrays, words: Ints, chance: float) -> ChannelArr
     spans, of_span = np.unique(key[row < 0], return_inverse=True)
     row[row < 0] = len(bounds) - 1 + of_span
     more, present = np.arange(len(bounds) - 1, len(bounds) - 1 + len(spans)), np.flatnonzero(keys)
-    keys, rows = empty_spans(len(present) + len(spans))
-    fill_spans(keys, rows, channel.span_keys[present], channel.span_rows[present])
-    fill_spans(keys, rows, spans, more.astype(np.int32))
+    keys, rows = make_span_table(
+        np.concatenate([keys[present], spans]),
+        np.concatenate([rows[present], more], dtype=np.int32),
+    )
     bounds = np.append(bounds, np.full(len(spans), bounds[-1]))
     order = np.argsort(row, kind="stable")
     end = bounds[row[order] + 1]
