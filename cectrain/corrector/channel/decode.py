@@ -30,15 +30,14 @@ from cectrain.corrector.channel.layout import (
 
 
 @called
-def _merge_edges(clause, used):
+def _merge_edges(length, work, used):
     """Fill `work.sorted` with all edges by their start.
 
     The edges as written from a place s are first[s]:first[s + 1]; the edited ones, which are sorted
-    already, are those from `first` of the clause's end to `used`.
+    already, are first[length]:used.
     """
-    work, place = clause.work, 0
-    edited = work.first[len(clause.points)]
-    for start in range(len(clause.points)):
+    edited, place = work.first[length], 0
+    for start in range(length):
         for edge in range(work.first[start], work.first[start + 1]):
             work.sorted[place] = edge
             place += 1
@@ -74,12 +73,11 @@ def _number_states(work, used):
 
 
 @called
-def _run_forward(clause, total):
+def _run_forward(lm, work, cool, total):
     """Fill `best`, `back` and `forward` of each state, and the chances of the steps.
 
     Return the number of steps: pairs of a state and one before it.
     """
-    lm, work, cool = clause.lm, clause.work, 1.0 / clause.settings.temperature
     step = 0
     for state in range(total):
         edge, left = work.entry[state], work.previous[state]
@@ -110,20 +108,21 @@ def _run_forward(clause, total):
 
 
 @called
-def _run_backward(clause, total, steps):
+def _run_backward(length, work, cool, total, steps):
     """Fill `backward` of each state; return the sum over all paths and the best path's last state.
 
     The steps, which `_run_forward` has written, are visited from the last one to the first.
     """
-    work, cool, n = clause.work, 1.0 / clause.settings.temperature, len(clause.points)
     last = -1
     for state in range(total):
         work.backward[state] = 0.0
-        if work.end[work.entry[state]] == n and (last < 0 or work.best[state] > work.best[last]):
+        if work.end[work.entry[state]] == length and (
+            last < 0 or work.best[state] > work.best[last]
+        ):
             last = state
     whole, step = 0.0, steps
     for state in range(total - 1, -1, -1):
-        if work.end[work.entry[state]] == n:
+        if work.end[work.entry[state]] == length:
             work.backward[state] = math.exp((work.best[state] - work.best[last]) * cool)
             whole += work.forward[state] * work.backward[state]
         left = work.previous[state]
@@ -136,20 +135,19 @@ def _run_backward(clause, total, steps):
 
 
 @called
-def _fill_posteriors(clause, used):
+def _fill_posteriors(length, lm, work, cool, used):
     """Fill the posterior of each edited edge, and whether it is on the best path.
 
     Sums over paths are kept relative to the best path to a state, which keeps them near 1. Returns
     whether the clause's states fit into the workspace.
     """
-    work = clause.work
-    observed = work.first[len(clause.points)]
-    _merge_edges(clause, used)
+    observed = work.first[length]
+    _merge_edges(length, work, used)
     total = _number_states(work, used)
     if total < 0:
         return False
-    steps = _run_forward(clause, total)
-    whole, last = _run_backward(clause, total, steps)
+    steps = _run_forward(lm, work, cool, total)
+    whole, last = _run_backward(length, work, cool, total, steps)
     for edge in range(observed, used):
         share = 0.0
         for state in range(work.low[edge], work.low[edge] + work.states[edge]):
@@ -172,29 +170,30 @@ def _is_han(point):
 @called
 def _read_clause(clause):
     """Fill the edges of a clause; return how many, or 0 where none is edited."""
+    length, lm, work = len(clause.points), clause.lm, clause.work
     observed = add_observed_edges(clause)
-    chain_edges(clause, 0, observed)
-    floor = score_observed(clause, observed) - np.float32(clause.settings.margin)
-    fill_bounds(clause)
+    chain_edges(length, work, 0, observed)
+    floor = score_observed(length, lm, work, observed) - np.float32(clause.settings.margin)
+    fill_bounds(length, lm, work)
     used = add_edited_edges(clause, floor, observed)
     if used == observed:
         return 0
-    chain_edges(clause, observed, used)
-    while not _fill_posteriors(clause, used):
+    chain_edges(length, work, observed, used)
+    cool = 1.0 / clause.settings.temperature
+    while not _fill_posteriors(length, lm, work, cool, used):
         used = observed + (used - observed) // 2
-        chain_edges(clause, 0, used)
+        chain_edges(length, work, 0, used)
     return used
 
 
 @called
-def _find_cut(clause, used):
+def _find_cut(length, work, used):
     """Return the last place of a long clause that the fewest words cross, known and edited ones.
 
     Only words that begin before the last `MOST_WORD` characters are known whole.
     """
-    work, n = clause.work, len(clause.points)
-    best, fewest = n, used
-    for place in range(n // 2, n - MOST_WORD + 2):
+    best, fewest = length, used
+    for place in range(length // 2, length - MOST_WORD + 2):
         crossing = 0
         for edge in range(used):
             crossing += work.start[edge] < place < work.end[edge]
@@ -264,7 +263,7 @@ def correct_sentences(points, offsets, guard, lm, channel, settings, least, work
             clause = Clause(points[begin : begin + n], lm, channel, settings, work)
             used = _read_clause(clause)
             if n == LONGEST_CLAUSE and begin + n < stop and _is_han(points[begin + n]):
-                n = _find_cut(clause, max(used, work.first[n]))
+                n = _find_cut(n, work, max(used, work.first[n]))
                 clause = Clause(points[begin : begin + n], lm, channel, settings, work)
                 used = _read_clause(clause)
             for edge in range(work.first[n], used):

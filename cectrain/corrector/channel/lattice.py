@@ -110,12 +110,11 @@ def _add_names(clause, begin, used):
 
 
 @called
-def chain_edges(clause, first, used):
+def chain_edges(length, work, first, used):
     """Chain the edges from `first` on to those before them that end at the same place."""
-    work = clause.work
     if first == 0:
-        work.head[: len(clause.points) + 1] = -1
-        work.leading[: len(clause.points) + 1] = 0
+        work.head[: length + 1] = -1
+        work.leading[: length + 1] = 0
     for edge in range(first, used):
         work.chain[edge] = work.head[work.end[edge]]
         work.head[work.end[edge]] = edge
@@ -123,9 +122,8 @@ def chain_edges(clause, first, used):
 
 
 @called
-def score_observed(clause, used):
+def score_observed(length, lm, work, used):
     """Score the words as written: `before` and `after` of each edge; return the best path's."""
-    lm, work = clause.lm, clause.work
     for edge in range(used):
         word, best = work.word[edge], LOW
         if work.start[edge] == 0:
@@ -138,7 +136,7 @@ def score_observed(clause, used):
     whole = LOW
     for edge in range(used - 1, -1, -1):
         best = np.float32(0.0)
-        if work.end[edge] == len(clause.points):
+        if work.end[edge] == length:
             whole = max(whole, work.before[edge])
         else:
             best = LOW
@@ -150,21 +148,20 @@ def score_observed(clause, used):
 
 
 @called
-def fill_bounds(clause):
+def fill_bounds(length, lm, work):
     """Fill `ahead` and `rest`, upper bounds of the best scores before and after each place, and
     `leave` and `enter`, those beside a word that is in no bigram, as a term.
     """
-    lm, work, n = clause.lm, clause.work, len(clause.points)
-    for place in range(n + 1):
+    for place in range(length + 1):
         work.ahead[place] = work.leave[place] = np.float32(0.0) if place == 0 else LOW
-        work.rest[place] = work.enter[place] = np.float32(0.0) if place == n else LOW
+        work.rest[place] = work.enter[place] = np.float32(0.0) if place == length else LOW
         left = work.head[place]
         while left >= 0:
             before = work.before[left]
             work.ahead[place] = max(work.ahead[place], before)
             work.leave[place] = max(work.leave[place], before + lm.backoff[work.word[left]])
             left = work.chain[left]
-        if place < n:
+        if place < length:
             for right in range(work.first[place], work.first[place + 1]):
                 after, word = work.after[right] + work.price[right], work.word[right]
                 work.rest[place] = max(work.rest[place], after + lm.most[word])
