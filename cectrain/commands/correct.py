@@ -165,6 +165,13 @@ def corrector_for_text(
     return corrector.move(find_move(threshold, least), least)
 
 
+def _is_file(sentence: str) -> bool:
+    """Return whether a sentence is the name of a file."""
+    with contextlib.suppress(OSError, ValueError):  # a name that is too long
+        return Path(sentence).is_file()
+    return False
+
+
 @click.command()
 @click.argument("sentences", nargs=-1)
 @corrector_options
@@ -224,7 +231,7 @@ def corrector_for_text(
     "--prevalence",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     help="Share of the sentences that have an error; where it is small, so are the confidences.  "
-    "[default: estimated from a --file of at least 100 sentences; for other texts a half]",
+    "[default: estimated from a --file of at least 100 sentences; others are taken as they are]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object for each text.")
 @click.option(
@@ -279,6 +286,10 @@ def correct(
         (
             writes and (path is not None or checks or not sentences),
             "--write needs files, as in `--write FILE…`, and no --file or --check",
+        ),
+        (
+            not files and any(map(_is_file, sentences)),
+            f"{next(filter(_is_file, sentences), '')} is a file: add --file before its name",
         ),
         (out is not None and (path is None or files), "--out needs --file"),
         (path is not None and sentences, "--file and SENTENCES do not go together"),
