@@ -33,7 +33,7 @@ from cectrain.adapt.trial import Score, Trial
 from cectrain.corrector.calibration import SEED
 from cectrain.corrector.channel.tables import make_tables
 from cectrain.corrector.combined import CombinedProposer
-from cectrain.corrector.field import write_field
+from cectrain.corrector.field import WORK, refuse_foreign, write_field
 from cectrain.corrector.field_proposer import FieldProposer
 from cectrain.corrector.folder import COMBINED, MODEL
 
@@ -42,7 +42,6 @@ HELD_OUT, MOST_HELD_OUT = 1 / 3, 200  # of the sentences
 #: what may be adapted
 NOTHING, NGRAMS, BOTH = "nothing", "n-grams", "n-grams and policy"
 MARGIN = 0.03  # of F1, which chance seldom makes of so few sentences
-WORK = "work"  # folder of the policy's training, which is removed at the end
 RECIPE = "warm-consensus"  # of the policy
 RATE = 8e-4  # of its steps: twice the usual one, as they are few
 READ = 40_000  # sentences; more steps than these suffice for are not taken
@@ -78,14 +77,17 @@ def adapt(
     policy: bool = True,
     names: bool = True,
     decontaminate: Sequence[str] = (),
+    **reading: str,
 ) -> Report:
     """Write the folder of a field that is learned from its text, and return what was learned.
 
     policy: train the policy, too, which needs torch. names: False leaves out the names of people
-    that `cecdata` recognises. Raises InputError where the text has no sentence in simplified
-    Chinese, MissingPackageError where torch is not installed.
+    that `cecdata` recognises. reading: see `gather_text`. Raises InputError where the text has no
+    sentence in simplified Chinese, MissingPackageError where torch is not installed, RefusedError
+    where `out` holds what is not of a field.
     """
-    with gather_text(texts, names=names, decontaminate=decontaminate) as text:
+    refuse_foreign(out)
+    with gather_text(texts, names=names, decontaminate=decontaminate, **reading) as text:
         if text.count >= FEWEST:
             return _learn(text, out, policy=policy)
         amount = "1 different sentence" if text.count == 1 else f"{text.count} different sentences"

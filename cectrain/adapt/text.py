@@ -65,7 +65,8 @@ class FieldText:
         """Return the file and the line or row in which each of these sentences stands first."""
         places: dict[str, str] = {}
         wanted = pa.array([*sentences], pa.string())
-        for rows in read_corpus(self.texts) if sentences else ():
+        read = {"text_column": self.config.text_column, "encoding": self.config.encoding}
+        for rows in read_corpus(self.texts, **read) if sentences else ():
             batch = clean_rows(rows, self.config, None).batch
             found = batch.filter(pc.is_in(batch["text"], wanted))
             for text, file, row in zip(*map(found.column, ("text", "file", "row")), strict=True):
@@ -75,16 +76,20 @@ class FieldText:
 
 @contextmanager
 def gather_text(
-    texts: Sequence[str], *, names: bool, decontaminate: Sequence[str]
+    texts: Sequence[str], *, names: bool, decontaminate: Sequence[str], **reading: str
 ) -> Iterator[FieldText]:
     """Yield the text of files as `cecdata pool` gathers it, in a folder that is then removed.
 
     names: False replaces the names of people that `cecdata` recognises by placeholders.
-    decontaminate: benchmarks whose sentences are left out. Raises InputError where no sentence is
-    left.
+    decontaminate: benchmarks whose sentences are left out. reading: `text_column` and `encoding` of
+    a `Config`. Raises InputError where no sentence is left.
     """
     config = load(
-        split_sentences=True, mask=not names, decontaminate=tuple(decontaminate), quality=QUALITY
+        split_sentences=True,
+        mask=not names,
+        decontaminate=tuple(decontaminate),
+        quality=QUALITY,
+        **reading,
     )
     with TemporaryDirectory(prefix="cectrain-") as folder:
         manifest = build(texts, Path(folder) / "pool", config, pool=True, workers=usable_cores())

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("texts", nargs=-1, required=True)
 @click.option(
-    "--out", type=click.Path(path_type=Path), required=True, help="Folder of the adapted model."
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    required=True,
+    help="Folder of the adapted model.",
 )
 @click.option(
     "--no-policy",
@@ -33,6 +36,8 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Leave out names of people and other personal data that `cecdata` recognises.",
 )
+@click.option("--text-column", help="Column with the text.  [default: text, or the only one]")
+@click.option("--encoding", help="Encoding of text files.  [default: detected in each file]")
 @repeatable(
     "--decontaminate", "FILE", "Leave out sentences of this benchmark or folder of benchmarks"
 )
@@ -43,6 +48,8 @@ def adapt(
     out: Path,
     no_policy: bool,
     no_names: bool,
+    text_column: str | None,
+    encoding: str | None,
     decontaminate: tuple[str, ...] | None,
     report: bool,
     as_json: bool,
@@ -61,27 +68,38 @@ def adapt(
     from cectrain.adapt.adapt import adapt as learn
     from cectrain.run.stages import check_packages
 
+    lacking = ""
     if not no_policy:
         prepare_process()
         try:
             check_packages()
         except MissingPackageError as error:
-            no_policy = True
-            print_lines(f"the policy is not adapted: {error}")
+            lacking = str(error)
+    reading = {"text_column": text_column, "encoding": encoding}
     with Progress():
         made = learn(
-            texts, out, policy=not no_policy, names=not no_names, decontaminate=decontaminate or ()
+            texts,
+            out,
+            policy=not (no_policy or lacking),
+            names=not no_names,
+            decontaminate=decontaminate or (),
+            **{name: value for name, value in reading.items() if value is not None},
         )
+    if lacking:
+        print_lines(f"the policy is not adapted: {lacking}")
     if as_json:
         click.echo(json.dumps({"out": str(out), **asdict(made)}, ensure_ascii=False))
         return
-    click.echo(_summarise(out, made))
+    click.echo(_summarise(out, made, advise_policy=no_policy))
     if report:
         click.echo("\n".join(_list_details(made)))
 
 
-def _summarise(out: Path, made: Report) -> str:
-    """Return what was learned and what it is worth, as text."""
+def _summarise(out: Path, made: Report, *, advise_policy: bool) -> str:
+    """Return what was learned and what it is worth, as text.
+
+    advise_policy: say how to train the policy, too, where it was not.
+    """
     from cectrain.adapt.adapt import BOTH
 
     left_out = ", ".join(f"{count:,} {reason}" for reason, count in made.left_out.items())
@@ -96,7 +114,7 @@ def _summarise(out: Path, made: Report) -> str:
             for name, score in made.scores.items()
         ]
         lines.append(f"used: {made.used}, from a confidence of {made.threshold:g}")
-        if BOTH not in made.scores:
+        if advise_policy and BOTH not in made.scores:
             lines.append(
                 "The policy was not trained. It may correct more: leave out --no-policy; the "
                 "training takes minutes and needs the extra `train`"

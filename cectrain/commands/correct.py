@@ -83,6 +83,10 @@ class Request:
                 self.writes and (path is not None or self.checks or not sentences),
                 "--write needs files, as in `--write FILE…`, and no --file or --check",
             ),
+            (
+                not files and any(map(_is_file, sentences)),
+                f"{next(filter(_is_file, sentences), '')} is a file: add --file before its name",
+            ),
             (out is not None and (path is None or files), "--out needs --file"),
             (path is not None and sentences, "--file and SENTENCES do not go together"),
             (
@@ -111,6 +115,13 @@ class Request:
         ):
             if wrong:
                 raise click.UsageError(message)
+
+
+def _is_file(sentence: str) -> bool:
+    """Return whether a sentence is the name of a file."""
+    with contextlib.suppress(OSError, ValueError):  # a name that is too long
+        return Path(sentence).is_file()
+    return False
 
 
 @click.command()
@@ -172,7 +183,7 @@ class Request:
     "--prevalence",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     help="Share of the sentences that have an error; where it is small, so are the confidences.  "
-    "[default: estimated from a --file of at least 100 sentences; for other texts a half]",
+    "[default: estimated from a --file of at least 100 sentences; others are taken as they are]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object for each text.")
 @click.option(

@@ -60,7 +60,8 @@ class Rewriter:
     def correct(self, name: str, out: Path | None) -> bool:
         """Write the corrected file to `out`, or print it where nothing else is; return True.
 
-        A file is not written over itself where it stays the same. What is printed follows, so that
+        A file is not written over itself where it stays the same; stderr names those that are
+        written. What is printed follows, so that
         a file is whole also where the reader of the output has gone. Raises InputError where it
         cannot be read.
         """
@@ -77,6 +78,8 @@ class Rewriter:
             data = document.write(edits)
         if out is not None and (edits or str(out) != name):
             write_bytes(out, data)
+            count = "1 edit" if len(edits) == 1 else f"{len(edits):,} edits"
+            print_lines(escape_controls(f"{out}: {count}"))
         try:
             if self.shape == "json":
                 for line, passage in zip(lines, passages, strict=True):

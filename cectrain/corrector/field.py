@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from cecdata.common.codec import parse
 from cecdata.common.durable import sha256_of, write_text
-from cecdata.common.errors import InputError, VerificationError
+from cecdata.common.errors import InputError, RefusedError, VerificationError
 from cectrain.corrector.folder import hash_weights
 
 if TYPE_CHECKING:
@@ -19,11 +19,23 @@ if TYPE_CHECKING:
 
 KIND = "cectrain field 1"
 RECORD, TABLE, POLICY = "field.json", "words.ngram", "policy"
+WORK = ".training"  # folder of the policy's training, which is removed at the end
 
 
 def is_field(folder: str) -> bool:
     """Return whether a folder is that of a field."""
     return (Path(folder) / RECORD).is_file()
+
+
+def refuse_foreign(folder: Path) -> None:
+    """Raise RefusedError where a folder holds what is not of a field, which is kept."""
+    record, names = folder / RECORD, {path.name for path in folder.glob("*")}
+    if RECORD in names and KIND.encode() in record.read_bytes():
+        return
+    if foreign := sorted(names - {TABLE, POLICY, WORK}):
+        raise RefusedError(
+            f"{folder} holds {foreign[0]}, which is not of a field: name another folder"
+        )
 
 
 def write_field(

@@ -225,7 +225,7 @@ def test_policy_is_trained_on_the_field_and_the_training_resumes(text, tmp_path,
     monkeypatch.setattr(Trial, "try_adapted", interrupt)
     assert run(text, "--out", out).exit_code != 0
     assert steps == [("supervised steps of the policy", 1, 2)] * 2
-    (model,) = out.glob("work/*/run/model/model.safetensors")
+    (model,) = out.glob(".training/*/run/model/model.safetensors")
     trained = model.stat().st_mtime_ns, model.read_bytes()
 
     def look_and_try(*words):
@@ -245,6 +245,36 @@ def test_policy_is_trained_on_the_field_and_the_training_resumes(text, tmp_path,
     (out / POLICY / "model.safetensors").write_bytes(trained[1][:-9] + bytes(9))
     with pytest.raises(VerificationError, match="policy is not the one"):
         read_field(str(out))
+
+
+@pytest.mark.parametrize("name", ["work/thesis.txt", ".training.txt", RECORD])
+def test_what_is_not_of_a_field_is_kept(name, text, tmp_path):
+    """A folder with files of the user is refused before anything is learned or removed."""
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("{}", "utf-8")
+    done = run(text, "--no-policy", "--out", tmp_path)
+    assert done.exit_code == 5
+    assert f"holds {name.split('/')[0]}, which is not of a field" in done.output
+    assert (tmp_path / name).read_text("utf-8") == "{}"
+
+
+def test_an_earlier_field_is_replaced(tmp_path):
+    """To adapt again with another text is no error; what was learned before is gone."""
+    row = "1,今天的会议改到明天上午,请各位同事准时出席会议。"
+    (tmp_path / "a.csv").write_text(f"id,标题,正文\n{row}\n", "gb18030")
+    words = ["--no-policy", "--out", tmp_path / "out"]
+    for options in (["--text-column", "正文", "--encoding", "gb18030"], ["--text-column", "标题"]):
+        done = run(tmp_path / "a.csv", *words, *options)
+        assert done.exit_code == 0, done.output
+        assert "it has 1 different sentence" in done.output
+
+
+def test_the_column_of_the_sentences_is_named(tmp_path):
+    """Of several columns of text, none is taken by chance, and the message says what to type."""
+    (tmp_path / "a.csv").write_text("id,标题,正文\n1,好,他来了。\n", "utf-8")
+    done = run(tmp_path / "a.csv", "--no-policy", "--out", tmp_path / "out")
+    assert done.exit_code == 1
+    assert "--text-column: id, 标题, 正文" in done.output
 
 
 @pytest.mark.parametrize("rows", [[], [f"English sentence number {n}." for n in range(200)]])

@@ -348,3 +348,11 @@ def test_a_policy_that_lacks_a_tensor_is_refused(stored):
     del kept["model.layers.0.mlp.up_proj.weight"]
     save_file(kept, stored / "model.safetensors", {"format": "pt"})
     refused(stored, r"lacks 1 of the model.s tensors")
+
+
+def test_a_name_of_a_file_is_no_sentence(tmp_path, monkeypatch, capsys):
+    """Who forgets --file is told so, and gets no answer about the name."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.txt").write_text(WRONG, "utf-8")
+    assert run(cli, ["correct", WRONG, "a.txt"]) == 2
+    assert "a.txt is a file: add --file before its name" in capsys.readouterr().err

@@ -814,7 +814,8 @@ def test_one_bad_file_is_named_and_the_next_goes_on(folder):
     begin = time.monotonic()
     done = run("--write", "a.md", "b.txt", "no.md", "c.md")
     assert done.exit_code == 1
-    first, second, third = done.stderr.splitlines()
+    first, second, third, last = done.stderr.splitlines()
+    assert last == "c.md: 1 edit"
     assert "a.md has a line of 3,600,001 characters" in first
     assert "b.txt is compressed" in second
     assert "no.md: no file" in third
@@ -835,7 +836,9 @@ def test_a_file_of_another_kind_than_its_name_says_is_named(folder):
         Path(name).write_bytes(sign and sign + bytes(range(256)) * 9)
     Path("i.md").write_text("他己经来了。", "utf-8")
     done = run("--write", "*.*")
-    assert [line.split()[1] for line in done.stderr.splitlines()] == [*signs]
+    *errors, last = done.stderr.splitlines()
+    assert [line.split()[1] for line in errors] == [*signs]
+    assert last == "i.md: 1 edit"
     assert done.exit_code == 1
     for name, sign in signs.items():
         assert Path(name).read_bytes() == (sign and sign + bytes(range(256)) * 9)
@@ -868,8 +871,9 @@ def test_a_folder_that_cannot_be_written_is_named_and_the_next_goes_on(capsys):
             assert not rewriter.write_files([f"{closed}/a.md", f"{free}/a.md"])
         finally:
             os.seteuid(user)
-        (line,) = capsys.readouterr().err.splitlines()
+        line, after = capsys.readouterr().err.splitlines()
         assert line.startswith(f"Error: {closed}/a.md: Permission denied")
+        assert after == f"{free}/a.md: 1 edit"
         assert [*closed.iterdir()] == [closed / "a.md"]
         assert (closed / "a.md").read_text("utf-8") == "他己经来了。"
         assert (free / "a.md").read_text("utf-8") == "他已经来了。"

@@ -44,6 +44,8 @@ def test_reduplications_are_never_shortened(corrector, text):
         ("人材难得。", "人材"),
         ("道路两旁绿树成阴。", "成阴"),
         ("他是惟一的证人。", "惟一"),
+        ("患者鼻黏膜充血，有黏液。", "黏膜"),
+        ("请您稍候，马上为您办理。", "稍候"),
     ],
 )
 def test_accepted_spellings_are_equals(corrector, text, word):
