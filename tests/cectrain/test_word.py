@@ -266,8 +266,9 @@ def test_a_bad_file_is_named_and_the_next_goes_on(make, message, tmp_path, monke
     options = ("--model", "channel", "--lm", "words")
     done = CliRunner().invoke(cli, ["correct", *options, "--write", "a.docx", "b.md"])
     assert done.exit_code == 1
-    (line,) = done.stderr.splitlines()
+    line, after = done.stderr.splitlines()
     assert re.match(f"Error: a.docx {message}", line)
+    assert after == "b.md: 1 edit"
     assert Path("a.docx").read_bytes() == data
     assert Path("b.md").read_text("utf-8") == "他已经来了。"
 
