@@ -77,9 +77,10 @@ def audit(file: Path, recipe: str, as_json: bool) -> None:
 @click.option(
     "--out", required=True, type=_PATH, help="Recipe file to write, with the suffix .toml."
 )
+@click.option("--overwrite", is_flag=True, help="Replace the file.")
 @_RECIPE
 @_JSON
-def fit(file: Path, out: Path, recipe: str, as_json: bool) -> None:
+def fit(file: Path, out: Path, overwrite: bool, recipe: str, as_json: bool) -> None:
     """Fit a recipe to a small sample of real errors.
 
     The fit uses labels, and the recipe file says so.
@@ -95,7 +96,7 @@ def fit(file: Path, out: Path, recipe: str, as_json: bool) -> None:
     from cecdata import __version__
     from cecdata.audit import read_errors
     from cecdata.common.durable import sha256_of, write_text
-    from cecdata.common.errors import UsageError
+    from cecdata.common.errors import RefusedError, UsageError
     from cecdata.common.progress import suggest
     from cecdata.config import load
     from cecdata.fit import STRENGTH, write_recipe
@@ -103,6 +104,8 @@ def fit(file: Path, out: Path, recipe: str, as_json: bool) -> None:
 
     if out.suffix != ".toml":
         raise UsageError(f"--out must be a file with the suffix .toml, not {out}")
+    if out.exists() and not overwrite:
+        raise RefusedError(f"{out} exists: name another file, or replace it with --overwrite")
     errors = read_errors(file)
     fitted = estimate(errors, load(recipe))
     from_ = recipe if not recipe.endswith(".toml") else Path(recipe).name

@@ -66,6 +66,7 @@ _ENCODING_HINT = (
     " If it is a text file, its encoding was not detected: convert it to UTF-8, or name it for "
     "`cecdata build`, as in --encoding gb18030."
 )
+_LENGTH_HINT = " Split long texts into sentences with --split-sentences."
 
 
 def read_corpus(
@@ -176,8 +177,9 @@ def explain_empty_corpus(
     counts = ", ".join(
         f"{reason} {count:,}" for reason, count in sorted(rejected.items(), key=lambda x: -x[1])
     )
-    invalid = max(rejected, key=lambda reason: rejected[reason]) == "invalid_utf8"
-    hint = _ENCODING_HINT if invalid else "".join(f" {text}" for text in damage[:1])
+    hints = {"invalid_utf8": _ENCODING_HINT, "too_long": _LENGTH_HINT}
+    most = max(rejected, key=lambda reason: rejected[reason])
+    hint = hints.get(most) or "".join(f" {text}" for text in damage[:1])
     return InputError(f"{names}: no sentence is left; rejected rows by reason: {counts}.{hint}")
 
 

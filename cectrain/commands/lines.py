@@ -19,10 +19,10 @@ import click
 from cecdata.common.errors import InputError
 from cecdata.common.progress import Progress, print_lines
 from cecdata.common.text import explain_unreadable
-from cecdata.hanzi.characters import is_han
 from cecdata.hanzi.edits import splice
 from cectrain.commands.checking import naming_file, open_input
 from cectrain.corrector.correction import REASONS, Correction, Edit, Kept, to_record
+from cectrain.corrector.forms import map_forms
 from cectrain.corrector.whole_text import Memory
 from cectrain.documents.table import find_encoding
 
@@ -159,7 +159,7 @@ class KeptReport:
         for reason, count in sorted(self._counts.items()):
             what = f"{self._unreadable.total()}: {examples}" if reason == "unreadable" else count
             print_lines(f"not changed: {REASONS[reason]} ({what})")
-        if any(is_han(ord(character)) for character in self._unreadable) and self._simplified:
+        if self._simplified and not map_forms().keys().isdisjoint(self._unreadable):
             print_lines("If this is traditional Chinese, add --script auto.")
 
 

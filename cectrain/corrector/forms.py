@@ -33,7 +33,7 @@ _EQUALS = """
 
 def standardise_forms(plain: Plain, protected: Protected) -> list[Edit]:
     """Return the edits that put the standard character in the place of another form of it."""
-    forms = _map_forms()
+    forms = map_forms()
     places = [at for at, character in enumerate(plain.text) if character in forms]
     if len(places) > max(
         1, MOST * sum(characters.is_han(ord(character)) for character in plain.text)
@@ -49,7 +49,7 @@ def standardise_forms(plain: Plain, protected: Protected) -> list[Edit]:
 
 
 @cache
-def _map_forms() -> dict[str, str]:
+def map_forms() -> dict[str, str]:
     """Return the standard character of each form that has one alone."""
     standard: dict[str, set[str]] = {}
     for character in characters.standard_characters():

@@ -211,7 +211,9 @@ def write_result_tables(out: Path, summary: Mapping[str, Json]) -> str:
     answers = [json.loads(line) for line in (out / ANSWERS).read_text("utf-8").splitlines()]
     wrong = [line for line in answers if line["source"] != line["target"]]
     head = f"of {len(wrong):,} wrong and {len(answers) - len(wrong):,} right held-out sentences, %"
-    tables = (_scores(summary, head), _write_samples(wrong), (["run", "value"], facts))
+    tables = [_scores(summary, head), (["run", "value"], facts)]
+    if wrong:
+        tables.insert(1, _write_samples(wrong, after_ppo=bool(summary["ppo_batches"])))
     return "\n\n".join([_change(summary), *(markdown.make_table(*table) for table in tables)])
 
 
@@ -233,12 +235,16 @@ def _scores(summary: Mapping[str, Json], head: str) -> tuple[list[str], list[lis
     return [head, *stages], rows
 
 
-def _write_samples(wrong: list[dict[str, str]]) -> tuple[list[str], list[list[str]]]:
-    """Return three held-out sentences with errors, first those that are corrected otherwise now."""
+def _write_samples(
+    wrong: list[dict[str, str]], *, after_ppo: bool
+) -> tuple[list[str], list[list[str]]]:
+    """Return three held-out sentences with errors, first those that PPO corrects otherwise."""
     wrong.sort(key=lambda line: line["before"] == line["best"])
-    names = ("source", "target", "before", "best")
-    rows = [[line[name] for name in names] for line in wrong[:3]]
-    return ["written", "right", "before PPO", "published"], rows
+    heads = {"source": "written", "target": "right", "before": "before PPO", "best": "published"}
+    if not after_ppo:
+        del heads["before"]
+    rows = [[line[name] for name in heads] for line in wrong[:3]]
+    return [*heads.values()], rows
 
 
 def _change(summary: Mapping[str, Json]) -> str:

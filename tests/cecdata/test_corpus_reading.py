@@ -274,6 +274,8 @@ def test_memory_is_constant(tmp_path):
 def test_an_empty_corpus_is_explained():
     """The error for nothing left counts the reasons and knows the usual cause."""
     assert "no line" in str(explain_empty_corpus(["a.txt"], {}))
+    long = str(explain_empty_corpus(["a.txt"], {"empty": 1, "too_long": 2}))
+    assert "too_long 2, empty 1. Split long texts into sentences with --split-sentences" in long
     message = str(explain_empty_corpus(["a.txt"], {"invalid_utf8": 1200, "empty": 3}))
     assert "invalid_utf8 1,200, empty 3" in message
     assert "gb18030" in message

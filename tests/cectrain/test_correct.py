@@ -356,3 +356,14 @@ def test_a_name_of_a_file_is_no_sentence(tmp_path, monkeypatch, capsys):
     (tmp_path / "a.txt").write_text(WRONG, "utf-8")
     assert run(cli, ["correct", WRONG, "a.txt"]) == 2
     assert "a.txt is a file: add --file before its name" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "advised"), [("与磺胺及卨γ同用。", False), ("我們今天學習，電腦發生故障。", True)]
+)
+def test_only_traditional_text_is_called_so(text, advised, capsys):
+    """A rare character of simplified text is no reason to name another script."""
+    run(cli, ["correct", text])
+    said = capsys.readouterr().err
+    assert "not changed: characters that the model cannot read" in said
+    assert ("add --script auto" in said) == advised

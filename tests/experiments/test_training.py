@@ -601,6 +601,12 @@ def test_a_training_run_has_tables(tmp_path):
     assert "31.2" in tables
     assert "1,234" in tables
     assert "| 他己经来了。 | 他已经来了。 |" in tables
+    assert "| before PPO " in tables
+    supervised = write_result_tables(tmp_path, summary | {"ppo_batches": 0})
+    assert "before PPO" not in supervised
+    assert "| 他己经来了。 | 他已经来了。 | 他已经来了。 |" in supervised
+    (tmp_path / "heldout.jsonl").write_text("", "utf-8")
+    assert "published" not in write_result_tables(tmp_path, summary)
 
 
 def test_each_worker_has_cores_and_a_gpu_of_its_own(monkeypatch):

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from cecdata.audit import Errors, count_errors, gather_choices, score_recipe
 from cecdata.commands.recipes import fit as command
-from cecdata.common.errors import InputError, UsageError
+from cecdata.common.errors import InputError, RefusedError, UsageError
 from cecdata.config import Config, load
 from cecdata.fit import STRENGTH, TWO_IN_A_ROW, _find_chances, fit, write_recipe
 from cecdata.operators import OPERATORS
@@ -135,7 +135,10 @@ def test_command_writes_a_recipe_that_says_that_labels_were_used(tmp_path):
     assert str(tmp_path) not in text
     found = score_recipe(gather_choices(config.prior, config.weights), errors_like(LOOK, 4))
     assert found.bits_per_error == pytest.approx(printed["after"]["bits_per_error"])
-    told = CliRunner().invoke(command, ["--errors", str(file), "--out", str(out)])
+    words = ["--errors", str(file), "--out", str(out)]
+    refused = CliRunner().invoke(command, words)
+    assert isinstance(refused.exception, RefusedError)  # a recipe may be written by hand
+    told = CliRunner().invoke(command, [*words, "--overwrite"])
     assert f"{printed['after']['bits_per_error']:.4g}" in told.output
     assert out.read_text("utf-8") == text
     bad = CliRunner().invoke(command, ["--errors", str(file), "--out", str(tmp_path / "x.txt")])
