@@ -8,10 +8,13 @@ import zipfile
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from cecdata.common.errors import InputError, UsageError, VerificationError
+from cecdata.lm import ngrams
+from cecdata.lm.counting import remove_words
 from cecdata.lm.table import load_ngrams, score_texts
 from cectrain import Corrector
 from cectrain.adapt import adapt, trial
@@ -29,6 +32,8 @@ PLACES = ["东坊", "西坊", "南坊", "北坊", "河沿", "桥头", "山脚", 
 WAYS = ["应当", "可以", "不得", "负责"]
 DEEDS = ["验看蹄铁", "更换蹄铁", "修整蹄甲", "登记入册", "收取定金", "退还定金", "喂养草料"]
 SECRET = "李小萌医生的私人密语是紫砂壶"
+WORDS = 20_000  # of each model that ships
+NOTHING = np.zeros(0, np.float32)
 
 
 def sentences(seed=1, count=330):
@@ -55,9 +60,20 @@ def run(*words):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def few_pairs():
-    """Try each model on few pairs."""
+def small_models(tmp_path_factory):
+    """Let the models that ship have fewer words and no triples, and try each on few pairs."""
+    folder = tmp_path_factory.mktemp("models")
     with pytest.MonkeyPatch.context() as patch:
+        paths = []
+        for path in ngrams.locate():
+            model = load_ngrams(path)
+            model = replace(model, triples=model.triples[:0], triple_log_prob=NOTHING)
+            rare = model.word_log_prob < np.sort(model.word_log_prob)[-WORDS]
+            rare[0] = False
+            paths.append(folder / path.name)
+            remove_words(model, rare).save(paths[-1])
+        patch.setattr(ngrams, "_PACKAGED", tuple(paths))
+        patch.setattr(ngrams, "load_shipped", lambda: load_ngrams(paths[0]))
         patch.setattr(trial, "PAIRS", 100)
         yield
 

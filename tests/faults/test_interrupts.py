@@ -52,7 +52,7 @@ def test_an_endpoint_that_does_not_answer(place, zygote, number):
         scenario = asked(place, server.url, 12, 3)
         out = place / "out"
         kept = out / ".cecdata" / "requests.jsonl"
-        ended = zygote.run(*scenario.words(out), after_s=1.5, when=kept, number=number)
+        ended = zygote.run(*scenario.words(out), after_s=0.5, when=kept, number=number)
         told_and_soon(ended, number)
         answered, before = kept.read_bytes().count(b"}\n"), sum(server.asked.values())
         stalled[0] = False
