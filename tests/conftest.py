@@ -62,11 +62,13 @@ class Examples:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Keep temporary folders in memory where there is enough: there a sync costs nothing. Products
-    of matrices take one thread: those of other processes would wait for each other. What is
-    imported until the tests are collected is no garbage."""
+    of matrices take one thread: those of other processes would wait for each other. The tables
+    that a user's cache has stay there. What is imported until the tests are collected is no
+    garbage."""
     config.pluginmanager.register(Examples())
     for library in ("OMP", "OPENBLAS"):
         os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+    os.environ["XDG_CACHE_HOME"] = str(config.rootpath / ".pytest_cache" / "user")
     gc.disable()
     memory = Path("/dev/shm")
     if os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 4 << 30:
@@ -83,6 +85,14 @@ def pytest_collection_finish() -> None:
     """Let no collection of garbage walk through the libraries: each training collects some."""
     gc.freeze()
     gc.enable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Collect the garbage of a file at its end, and then walk no more through what it leaves."""
+    if nextitem is None or nextitem.path != item.path:
+        gc.collect()
+        gc.freeze()
 
 
 @pytest.fixture(scope="session")
