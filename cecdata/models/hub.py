@@ -150,8 +150,8 @@ def load_pretrained(loader: Any, checkpoint: str, **settings: object) -> Any:
     except Exception as error:  # noqa: BLE001 - a damaged checkpoint raises whatever it likes
         if file := settings.get("gguf_file"):
             raise InputError(
-                f"{Path(checkpoint) / str(file)} cannot be loaded: {first_line(error)}. Name a "
-                "GGUF file whose architecture transformers reads, or a folder with safetensors"
+                f"{Path(checkpoint) / str(file)} cannot be loaded: {first_line(error)}. Copy "
+                "or download it again, or name a GGUF file whose architecture transformers reads"
             ) from None
         raise InputError(
             f"{checkpoint} cannot be loaded: {first_line(error)}. Name a folder with config.json, "

@@ -57,7 +57,6 @@ def load_causal(
     _refuse_pointer(file)
     if folder := find_conversion(file):
         return _load(name, str(folder), place, dtype)
-    say(f"{name} is read for the first time, which takes a minute or two")
     reader = importlib.import_module("transformers.modeling_gguf_pytorch_utils")
     vars(reader)["tqdm"] = lambda tensors, **_: tensors  # in place of its bar
     # a GGUF file is no safetensors, but no pickle either
@@ -78,6 +77,8 @@ def _load(
 
     of_file = {key: value for key, value in settings.items() if key == "gguf_file"}
     config = _load_causal_config(name, load_pretrained(transformers.AutoConfig, folder, **of_file))
+    if of_file:  # its head is whole
+        say(f"{name} is read for the first time, which takes a minute or two")
     settings["dtype"] = _choose_dtype(name, config, place, dtype)
     tokenizer = load_pretrained(transformers.AutoTokenizer, folder, **of_file)
     model = load_pretrained(transformers.AutoModelForCausalLM, folder, **settings).to(place)

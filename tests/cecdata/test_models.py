@@ -13,6 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from cecdata.common import progress
 from cecdata.common.errors import InputError, MissingPackageError
 from cecdata.lm import open_scorer
 from cecdata.models.loading import name_cache
@@ -190,26 +191,32 @@ def gguf(path, **values):
         (b"<!DOCTYPE html>" * 9, "cannot be loaded"),
     ],
 )
-def test_a_damaged_gguf_file_is_named(tmp_path, data, message):
-    """The message names the file and not its folder, and asks for the file again."""
+def test_a_damaged_gguf_file_is_named(tmp_path, monkeypatch, capsys, data, message):
+    """The message names the file and not its folder, and no other says that it is read."""
+    monkeypatch.setattr(progress, "command_runs", True)
     path = tmp_path / "judge.gguf"
     path.write_bytes(data)
     with pytest.raises(InputError, match=rf"judge\.gguf {message}"):
         open_scorer(path)
     assert not list(tmp_path.glob("*.json"))
+    assert "for the first time" not in capsys.readouterr().err
 
 
-def test_a_gguf_file_judges_while_it_is_whole(tmp_path):
-    """With what the extra `lm` brings; without its last bytes it is refused by name."""
+def test_a_gguf_file_judges_while_it_is_whole(tmp_path, monkeypatch, capsys):
+    """With what the extra `lm` brings; without its last bytes it is refused by name, at once."""
     from tiny_models import llama_gguf
 
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(progress, "command_runs", True)
     path = llama_gguf(tmp_path / "judge.gguf")
     judge = open_scorer(path)
     assert judge.log_prob(["他来了。"])[0] < 0
     assert open_scorer(tmp_path).identity  # the one file of a folder
+    assert "is read for the first time" in capsys.readouterr().err
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(InputError, match=r"judge\.gguf cannot be loaded"):
+    with pytest.raises(InputError, match=r"judge\.gguf cannot be loaded.*download it again"):
         open_scorer(path)
+    assert "for the first time" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("consumer", CONSUMERS)
@@ -340,8 +347,6 @@ def test_another_file_of_the_same_name_replaces_its_conversion(tmp_path, monkeyp
 def test_a_cache_that_cannot_be_written_is_no_obstacle(tmp_path, monkeypatch, capsys):
     """The model is read all the same."""
     from tiny_models import llama_gguf
-
-    from cecdata.common import progress
 
     monkeypatch.setattr(progress, "command_runs", True)
     (tmp_path / "file").touch()
