@@ -9,7 +9,7 @@ import os
 import re
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -25,9 +25,11 @@ from cecdata.common.errors import InputError, UsageError
 from cecdata.common.progress import advance_bar, say
 from cecdata.contamination.index import CONTAMINATED, EXACT, OVERLAP, SHARED, SHORTEST, Flags, Index
 from cecdata.corpus.formats import FORMATS
+from cecdata.corpus.formats.delimited import HAS_SENTENCE
 from cecdata.corpus.inputs import find_sources, format_of_name, list_files_below
 from cecdata.corpus.lines import BLOCK_BYTES
 from cecdata.corpus.normalise import Normalised, reject_rows
+from cecdata.corpus.pairs import NAMES
 from cecdata.corpus.sources import Reject, Source
 from cecdata.shards.manifest import MANIFEST
 from cecdata.shards.schema import count_values
@@ -45,6 +47,8 @@ _NOT_TEXT = frozenset(
         *("reason", "lang", "language", "split", "date", "time", "author", "role", "from"),
     )
 )
+
+_KNOWN = _NOT_TEXT.union(*NAMES.values())  # names of columns
 
 _loading = threading.Lock()  # so that several threads do not make one index each
 
@@ -232,11 +236,14 @@ def _batch_row_texts(source: Source) -> Iterator[Texts]:
     waiting: list[list[str]] = []
     lost: Counter[str] = Counter()
     size = 0  # characters
-    for record in FORMATS[source.format].records(source):
+    labels: set[int] = set()  # columns of a table
+    for number, record in enumerate(FORMATS[source.format].records(source)):
         if isinstance(record, Reject):
             lost[record.reason] += 1
+        elif number == 0 and (names := _read_heading(record.value)):
+            labels = {at for at, name in enumerate(names) if name in _NOT_TEXT}
         else:
-            waiting.append(list(_find_strings(record.value)))
+            waiting.append(list(_find_strings(record.value, labels)))
             size += sum(map(len, waiting[-1]))
             if any(map(_IS_DAMAGED, waiting[-1])):
                 lost["invalid_utf8"] += 1
@@ -258,8 +265,15 @@ def _to_columns(rows: list[list[str]]) -> Texts:
     return text, np.repeat(np.arange(len(rows)), counts), len(rows)
 
 
-def _find_strings(value: object) -> Iterator[str]:
-    """Yield the texts in a value of JSON, without those of fields that are no text."""
+def _read_heading(value: object) -> list[str]:
+    """Return the names of columns that a row of a table has; an empty list where it has none."""
+    names = [str(cell).strip().lower() for cell in value] if isinstance(value, list) else []
+    is_heading = _KNOWN.intersection(names) and not any(map(HAS_SENTENCE, names))
+    return names if is_heading else []
+
+
+def _find_strings(value: object, labels: Collection[int] = ()) -> Iterator[str]:
+    """Yield the texts in a value of JSON, without those of fields, or columns, that are no text."""
     if isinstance(value, str):
         yield from value.split("\t")
     elif isinstance(value, dict):
@@ -267,5 +281,6 @@ def _find_strings(value: object) -> Iterator[str]:
             if str(name).lower() not in _NOT_TEXT:
                 yield from _find_strings(part)
     elif isinstance(value, list):
-        for part in value:
-            yield from _find_strings(part)
+        for at, part in enumerate(value):
+            if at not in labels:
+                yield from _find_strings(part)

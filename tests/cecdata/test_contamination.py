@@ -119,6 +119,7 @@ def test_equal_characters_take_linear_time():
     assert any(seconds(40_000) < 8 * seconds(10_000) for _ in range(3))
 
 
+ONE, OTHER = "他把自行车推进了院子里。", "老师让大家打开课本。"
 FILES = {
     "b.txt": "0\t他把自行车推近了院子里。\t他把自行车推进了院子里。\n",
     "b.jsonl": '{"label": "老师让大家打开课本", "m": [{"v": "他把自行车推进了院子里。"}]}\n',
@@ -135,6 +136,27 @@ def test_both_sides_of_pairs_in_any_format(name, tmp_path):
     known = Index([(name, [text for text, _, _ in read_row_texts(str(tmp_path / name))])])
     rows = pa.array(["他把自行车推进了院子里", "老师让大家打开课本"])
     assert (known.find(rows)[:, 0] & EXACT).tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "rows", "hits"),
+    [
+        ("a.csv", f"text\n{ONE}\ntext\n", 2, 1),
+        ("a.csv", f"id,Text,origin\n1,{ONE},{OTHER}\n2,没有,{OTHER}\n", 2, 1),
+        ("a.csv", f"句子;编号\n{ONE};1\n", 1, 1),
+        ("a.tsv", f"source\ttarget\tlabel\n{OTHER}\t{ONE}\t0\n没有\t没有\t{ONE}\n", 2, 1),
+        ("a.tsv", f"正确\t{ONE}\n正确\t{OTHER}\n", 2, 2),
+        ("a.tsv", "他己经来了\t他已经来了\n", 1, 0),
+    ],
+)
+def test_the_heading_of_a_table_is_no_row(name, text, rows, hits, tmp_path, capsys):
+    """It says which columns are no texts; a first row without a known name is a row."""
+    (tmp_path / name).write_text(text, "utf-8")
+    (tmp_path / "b.csv").write_text(f"text\n{ONE}\n{OTHER}\n", "utf-8")
+    assert run(cli, ["contamination", *(str(tmp_path / n) for n in (name, "b.csv")), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["rows"], report["hits"]) == (rows, hits)
+    assert report["benchmarks"][0]["texts"] == 2
 
 
 @pytest.mark.parametrize("name", sorted(FILES.keys() - {"b.json"}))
@@ -328,7 +350,6 @@ def test_missing_benchmarks_are_named(tmp_path, capsys, monkeypatch):
         assert f"{name}: {words}" in capsys.readouterr().err
 
 
-ONE, OTHER = "他把自行车推进了院子里。", "老师让大家打开课本。"
 FORMS = {
     "a.txt": f"{ONE}\n{OTHER}\n",
     "a.jsonl": "".join(json.dumps({"text": text}) + "\n" for text in (ONE, OTHER)),

@@ -36,7 +36,7 @@ from cecdata.corpus.sources import (
 
 _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a vertical bar"}
 _LOOK = 50  # lines that show the dialect
-_SENTENCE = re.compile("[，。！？；：…]|[一-鿿]{12}")  # in the name of a column: it is no header
+HAS_SENTENCE = re.compile("[，。！？；：…]|[一-鿿]{12}").search  # a column's name has none
 _EDGES = re.compile(f"^[{WHITESPACE}{INVISIBLE}]+|[{WHITESPACE}{INVISIBLE}]+$")
 # A field that a writer has certainly quoted: in it are doubled quotation marks alone, or tabs or
 # line ends. The last line of several that show the dialect may end within a field.
@@ -201,7 +201,7 @@ def _read_rows(
             )
         if first not in (1, 2) or not any(header):
             raise InputError(f"{source.label}: its first line must name the columns")
-        sentence = next(filter(_SENTENCE.search, header), "")
+        sentence = next(filter(HAS_SENTENCE, header), "")
         if sentence and text_column is None and DEFAULT_TEXT not in header:
             line = f"put a line such as {delimiter.join(('text', 'origin'))!r} before it"
             raise InputError(
