@@ -84,6 +84,28 @@ def test_a_compressed_file_is_called_so(
     assert f"{path} is compressed: decompress it first, with `" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("tool", "words", "option"),
+    [
+        ("cecdata", "build no.csv --text-column a --text-column b --out OUT", "--text-column"),
+        ("cecdata", "contamination no.txt --json --json", ""),
+        ("cecdata", "fit no.tsv --out a.toml --out=b.toml", "--out"),
+        ("cecbench", "run --system copy --benchmark no.tsv --benchmark no2.tsv", "--benchmark"),
+        ("cectrain", "adapt no.csv --text-column a --out OUT --text-column a", "--text-column"),
+        ("cectrain", "correct 好 --terms no.txt --terms no2.txt", ""),
+        ("cectrain", "train no --out OUT --set seed=1 --set seed=2", ""),
+        ("cectrain", "train --out a --out b --help", ""),
+    ],
+)
+def test_an_option_whose_value_would_be_ignored_is_refused(tool, words, option):
+    """An option that takes one value is given once; a switch and one that is repeatable are not."""
+    done = CliRunner().invoke(_GROUPS[tool], words.split())
+    assert (f"{option} takes one value" in done.output) == bool(option), done.output
+    if option:
+        assert done.exit_code == 2
+        assert f"Usage: {tool} {words.split()[0]} " in done.output
+
+
 @pytest.mark.parametrize("tool", _GROUPS)
 def test_a_shell_completes_commands_and_options(tool: str) -> None:
     """Bash loads the script, and what it asks of the tool is answered with names and options."""

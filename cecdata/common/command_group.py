@@ -77,7 +77,10 @@ class LazyGroup(click.Group):
         """Resolve as click does; the error for an unknown command names the nearest one."""
         if args and args[0] not in self.table and not args[0].startswith("-"):
             ctx.fail(f"there is no command {args[0]!r}; {did_you_mean(args[0], list(self.table))}")
-        return super().resolve_command(ctx, args)
+        name, command, words = super().resolve_command(ctx, args)
+        if command is not None and not ctx.resilient_parsing:
+            _refuse_ignored_values(click.Context(command, ctx, name), words)
+        return name, command, words
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the help texts of the table by group, so that `--help` imports no command."""
@@ -267,6 +270,17 @@ def _check_arguments(words: list[str]) -> None:
                 f"argument {place} ({word!r}) is empty: give a value, or leave it out. "
                 "A variable of the shell may be unset"
             )
+
+
+def _refuse_ignored_values(context: click.Context, words: list[str]) -> None:
+    """Raise click's UsageError for an option of which only the last value would count."""
+    _, _, params = context.command.make_parser(context).parse_args(list(words))
+    options = [option for option in params if isinstance(option, click.Option)]
+    if any(option.is_eager for option in options):  # --help
+        return
+    for option in options:
+        if not (option.multiple or option.is_flag) and options.count(option) > 1:
+            context.fail(f"{option.opts[0]} takes one value: remove the others")
 
 
 def _print_interruption(error: BaseException) -> None:
