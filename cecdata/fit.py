@@ -57,7 +57,7 @@ def fit(errors: audit.Errors, config: Config) -> Fitted:
     priors = {name: share / total for name, share in config.prior.items() if share > 0}
     names, chances, tokens = _find_chances(errors, config)
     other, unanswered = _count_others(errors, priors)
-    single = _count_single(errors, priors)
+    single = _count_single_edits(errors, priors)
     if single and not len(tokens):
         raise InputError("nothing to fit: no operator of the recipe writes any of these characters")
     share, counted = priors, other
@@ -111,12 +111,16 @@ def _find_chances(
     return list(columns), chances[possible], occurrences[possible]
 
 
-def _count_single(errors: audit.Errors, priors: Mapping[str, float]) -> float:
+def _count_single_edits(errors: audit.Errors, priors: Mapping[str, float]) -> float:
+    """Return the number of substitutions that are edits of operators other than `word`.
+
+    `word` makes those in a row, and others in proportion.
+    """
     if "word" not in priors:
         return float(errors.tokens)
-    # substitutions in a row are edits of `word`; as many of its edits change one character
-    in_words = errors.neighbouring + errors.words * (1 - TWO_IN_A_ROW) / TWO_IN_A_ROW
-    return max(float(errors.tokens) - in_words, 0.0)
+    in_a_row = errors.neighbouring
+    not_in_a_row = errors.words * (1 - TWO_IN_A_ROW) / TWO_IN_A_ROW
+    return max(float(errors.tokens) - (in_a_row + not_in_a_row), 0.0)
 
 
 def _count_others(

@@ -10,7 +10,7 @@ import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from rapidfuzz.distance import Levenshtein
@@ -70,8 +70,16 @@ def any_length_differs(rows: Sequence[Row]) -> bool:
 
 Totals = Mapping[str, int]
 Report = dict[str, object]
-#: per row: source ≠ target, source ≠ prediction, prediction = target, as whole strings
-Flags = tuple[BoolArray, BoolArray, BoolArray]
+
+
+class Flags(NamedTuple):
+    """Comparisons of whole strings, one for each row."""
+
+    error: BoolArray  # source ≠ target
+    changed: BoolArray  # source ≠ prediction
+    right: BoolArray  # prediction = target
+
+
 #: the fields of which precision, recall and F are made: hits, what was predicted, what was wrong
 Ratio = tuple[str, str, str]
 
@@ -157,12 +165,12 @@ def stack_columns(*values: IntArray | BoolArray) -> IntArray:
 
 
 def flag_rows(rows: Sequence[Row]) -> Flags:
-    """Return per row: source ≠ target, source ≠ prediction, prediction = target."""
+    """Return what holds for each row."""
     if not rows:
         nothing = np.zeros(0, dtype=np.bool_)
-        return nothing, nothing, nothing
+        return Flags(nothing, nothing, nothing)
     _, source, target, prediction = zip(*rows, strict=True)
-    return differ(source, target), differ(source, prediction), ~differ(prediction, target)
+    return Flags(differ(source, target), differ(source, prediction), ~differ(prediction, target))
 
 
 def flatten_keys(report: Mapping[str, object], prefix: str = "") -> Report:

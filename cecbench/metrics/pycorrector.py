@@ -31,20 +31,21 @@ from cecbench.metrics.rows import BoolArray, IntArray, Positions, Row, count_pos
 CHARACTER_FIELDS = ("found", "alarms", "missed", "fixed", "miswritten", "unwritten")
 
 
-def count_characters(rows: Sequence[Row], where: Positions) -> tuple[IntArray, ...]:
+def count_characters(rows: Sequence[Row], positions: Positions) -> tuple[IntArray, ...]:
     """Return one array, shape (rows,), for each of CHARACTER_FIELDS."""
     unwritten = np.zeros(len(rows), dtype=np.int64)
     # Only sentences with an uncorrected error can have a miss.
-    for index in np.flatnonzero((where.detected > 0) & (where.corrected < where.gold)).tolist():
+    missed = (positions.detected > 0) & (positions.corrected < positions.gold)
+    for index in np.flatnonzero(missed).tolist():
         triples = list(zip(*rows[index][1:], strict=False))
         written = {p for s, t, p in triples if s not in (t, p)}
         unwritten[index] = sum(t not in written for s, t, p in triples if s != t)
     return (
-        where.detected,
-        where.changed - where.detected,
-        where.gold - where.detected,
-        where.corrected,
-        where.detected - where.corrected,
+        positions.detected,
+        positions.changed - positions.detected,
+        positions.gold - positions.detected,
+        positions.corrected,
+        positions.detected - positions.corrected,
         unwritten,
     )
 
@@ -74,24 +75,24 @@ FASPELL_FIELDS = (
 )
 
 
-def count_for_faspell(rows: Sequence[Row], where: Positions) -> tuple[IntArray | BoolArray, ...]:
-    """Return one array, shape (rows,), for each of FASPELL_FIELDS."""
-    gold, pred = where.gold > 0, where.changed > 0
-    equal = flag_rows(rows)[2]
-    return (
-        where.gold >= 0,
-        where.gold,
-        where.changed,
-        where.detected,
-        where.corrected,
-        gold,
-        pred,
-        gold & pred,
-        pred & where.same_places,
-        pred & where.all_right,
-        ~gold & ~pred & equal,
-        equal,
-    )
+def count_for_faspell(rows: Sequence[Row], positions: Positions) -> dict[str, IntArray | BoolArray]:
+    """Return the counts of FASPell by FASPELL_FIELDS, in their order, each of shape (rows,)."""
+    has_gold, has_pred = positions.gold > 0, positions.changed > 0
+    equal = flag_rows(rows).right
+    return {
+        "rows": np.ones(len(rows), np.int64),
+        "char_gold": positions.gold,
+        "char_pred": positions.changed,
+        "char_found": positions.detected,
+        "char_fixed": positions.corrected,
+        "gold": has_gold,
+        "pred": has_pred,
+        "loose": has_gold & has_pred,
+        "strict": has_pred & positions.same_places,
+        "right": has_pred & positions.all_right,
+        "clean_right": ~has_gold & ~has_pred & equal,
+        "equal": equal,
+    }
 
 
 def report_faspell(sums: Totals, prefix: str) -> Report:
@@ -216,7 +217,7 @@ class Pycorrector(Metric):
     unequal_lengths = ("strict", "revert", "drop")
 
     def count(self, rows: Sequence[Row]) -> IntArray:
-        where = count_positions(rows)
+        positions = count_positions(rows)
         error, _, right = flag_rows(rows)
         lines = [_read_line(row) for row in rows]
         read = np.array([row is not None for row in lines], dtype=np.bool_)
@@ -224,10 +225,10 @@ class Pycorrector(Metric):
         short = np.array([min(len(t), len(p)) < len(s) for _, s, t, p in rows], dtype=np.bool_)
         return stack_columns(
             *_judge_outcomes(error, right),
-            *(part & read for part in _judge_outcomes(batch[0], batch[2])),
-            *count_characters(rows, where),
+            *(part & read for part in _judge_outcomes(batch.error, batch.right)),
+            *count_characters(rows, positions),
             short,
-            *count_for_faspell(rows, where),
+            *count_for_faspell(rows, positions).values(),
             *(error, (error & right) | (~error & ~right)),
         )
 

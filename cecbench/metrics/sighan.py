@@ -99,11 +99,18 @@ ERROR: Report = {
 }
 
 
-def _count_sentences(where: Positions) -> tuple[IntArray | BoolArray, ...]:
-    """Return the counts of each sentence, in the order of SENTENCE_FIELDS."""
-    rows, gold, pred = where.gold >= 0, where.gold > 0, where.changed > 0
-    same, right = where.same_places, where.all_right
-    return rows, gold, pred, same, same & pred, right, right & pred
+def _count_sentences(positions: Positions) -> dict[str, IntArray | BoolArray]:
+    """Return the counts of each sentence by SENTENCE_FIELDS, in their order."""
+    has_pred = positions.changed > 0
+    return {
+        "rows": np.ones(len(has_pred), np.int64),
+        "gold": positions.gold > 0,
+        "pred": has_pred,
+        "same": positions.same_places,
+        "det_tp": positions.same_places & has_pred,
+        "right": positions.all_right,
+        "cor_tp": positions.all_right & has_pred,
+    }
 
 
 def _report_paddle(sums: Totals) -> Report:
@@ -207,15 +214,16 @@ class Sighan(Metric):
 
     def count(self, rows: Sequence[Row]) -> IntArray:
         """Return the counts of each row, whose three strings have one length."""
-        where = count_positions(rows)
+        positions = count_positions(rows)
+        without_de = count_positions(rows, ignored_answer="地得")
         error, changed, right = flag_rows(rows)
         return stack_columns(
-            *_count_sentences(where),
-            *_count_sentences(count_positions(rows, ignored_answer="地得")),
-            *(error, ~error & changed, error & (where.changed > 0) & where.same_places),
+            *_count_sentences(positions).values(),
+            *_count_sentences(without_de).values(),
+            *(error, ~error & changed, error & (positions.changed > 0) & positions.same_places),
             *judge_as_paddle(rows, error & right),
             *count_blank_ends(rows),
-            *pycorrector.count_characters(rows, where),
+            *pycorrector.count_characters(rows, positions),
         )
 
     def report(self, sums: Totals) -> Report:

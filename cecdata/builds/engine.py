@@ -109,16 +109,19 @@ def work_ahead(
 
 @contextmanager
 def _cancel_at_end(threads: ThreadPoolExecutor, tasks: Collection[Future[Any]]) -> Iterator[None]:
-    """Cancel, when the block ends, the tasks that have not begun, and wait for the others."""
-    patience_s: float | None = _PATIENCE_S
+    """Cancel, when the block ends, the tasks that have not begun, and wait for the others.
+
+    After an error the wait has no limit.
+    """
+    longest_wait_s: float | None = _PATIENCE_S
     try:
         yield
     except Exception:
-        patience_s = None
+        longest_wait_s = None
         raise
     finally:
         threads.shutdown(wait=False, cancel_futures=True)
-        wait([each for each in tasks if not each.cancelled()], patience_s)
+        wait([task for task in tasks if not task.cancelled()], longest_wait_s)
 
 
 @contextmanager

@@ -82,24 +82,20 @@ def compile_tables(operators: Sequence[Operator], characters: Sequence[str]) -> 
     kinds = tuple(dict.fromkeys(kind for operator in operators for kind in operator.kinds))
     _check_sizes(operators, kinds)
     numbers = {"": 0} | {character: number for number, character in enumerate(characters, 1)}
-    slots = len(characters) + 1
-    # Frequent ones have the lowest slots: what the kernel reads most lies together in the cache.
-    order = np.argsort([-frequency(character) for character in characters], kind="stable")
-    slot_of = np.zeros(slots, np.int64)
-    slot_of[order + 1] = np.arange(1, slots)
     sets = [_list_candidates(operator, tuple(characters), kinds, numbers) for operator in operators]
     # From here on a text's number is its position, and that of a character its slot.
-    position_of = np.r_[slot_of, slots : len(numbers)]
+    slot_of = _choose_slots(characters)
+    position_of = np.r_[slot_of, len(slot_of) : len(numbers)]
     ranked = sorted(zip(position_of.tolist(), numbers, strict=True))
     texts = {text: position for position, text in ranked}
     placed = [_renumber(columns, position_of) for columns in sets]
-    rows, eligible = _make_rows(placed, slots)
-    named = {character: texts[character] for character in characters}
-    spans, span_texts, hashes, span_costs = compile_spans(operators, named, texts, kinds)
+    rows, eligible = _make_rows(placed, len(slot_of))
+    slots = {character: texts[character] for character in characters}
+    spans, span_texts, span_hashes, span_costs = compile_spans(operators, slots, texts, kinds)
     assert len(texts) < 2**layout.TEXT_BITS
     text_table = _pack_texts(list(texts))
     arrays = Tables(
-        code_points=_classify_code_points(named),
+        code_points=_classify_code_points(slots),
         eligible=eligible,
         rows=rows,
         candidates=np.concatenate([_pack_candidates(columns) for columns in placed]),
@@ -109,18 +105,34 @@ def compile_tables(operators: Sequence[Operator], characters: Sequence[str]) -> 
         spans=spans,
         model=make_empty_language(),
     )
-    hashes = {
-        operator.name: hashes.get(operator.name)
-        or _hash_set(columns, text_table[position_of], kinds)
-        for operator, columns in zip(operators, sets, strict=True)
-    }
-    costs = tuple(
-        span_costs.get(operator.name, Cost(operator.cost, operator.cost)) for operator in operators
+    all_texts = (*texts, *span_texts)
+    return Compiled(
+        arrays,
+        operators=tuple(operator.name for operator in operators),
+        kinds=kinds,
+        texts=all_texts,
+        column=pa.array(all_texts, pa.string()),
+        sha256={
+            operator.name: span_hashes.get(operator.name)
+            or _hash_set(columns, text_table[position_of], kinds)
+            for operator, columns in zip(operators, sets, strict=True)
+        },
+        costs=tuple(
+            span_costs.get(operator.name, Cost(operator.cost, operator.cost))
+            for operator in operators
+        ),
     )
-    all_ = (*texts, *span_texts)
-    column = pa.array(all_, pa.string())
-    names = tuple(operator.name for operator in operators)
-    return Compiled(arrays, names, kinds, all_, column, hashes, costs)
+
+
+def _choose_slots(characters: Sequence[str]) -> Numbers:
+    """Return the slot of each character by its number, [characters + 1]; 0 for none.
+
+    Frequent ones have the lowest slots: what the kernel reads most lies together in the cache.
+    """
+    order = np.argsort([-frequency(character) for character in characters], kind="stable")
+    slot_of = np.zeros(len(characters) + 1, np.int64)
+    slot_of[order + 1] = np.arange(1, len(slot_of))
+    return slot_of
 
 
 def _check_sizes(operators: Sequence[Operator], kinds: Sequence[str]) -> None:

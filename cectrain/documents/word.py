@@ -64,21 +64,23 @@ class WordDocument:
             name: _parse_xml(name, part) for name, part in parts.items() if _PROSE.fullmatch(name)
         }
         self._texts: list[tuple[int, Element]] = []  # where each begins in the source
-        self._paragraphs: list[list[tuple[int, int] | str]] = []
-        source: list[str] = []
-        at = 0
+        self._paragraphs: list[list[tuple[int, int] | str]] = []  # as `join_parts` takes them
+        texts: list[str] = []
+        end = 0
         for paragraph in chain.from_iterable(map(_list_paragraphs, self._roots.values())):
             spans: list[tuple[int, int] | str] = []
             for text, element in paragraph:
-                spans.append(text if element is None else (at, at + len(text)))
-                if element is not None:
-                    self._texts.append((at, element))
-                source.append(text)
-                at += len(text)
+                start, end = end, end + len(text)
+                if element is None:
+                    spans.append(text)
+                else:
+                    spans.append((start, end))
+                    self._texts.append((start, element))
+                texts.append(text)
             self._paragraphs.append(spans)
-            source.append("\n")
-            at += 1
-        self.source = "".join(source)
+            texts.append("\n")
+            end += 1
+        self.source = "".join(texts)
 
     def passages(self) -> Iterator[Passage]:
         """Yield the paragraphs, those of headers, notes and text boxes too."""
@@ -89,21 +91,26 @@ class WordDocument:
         """Return the file with tracked changes; a document is written once."""
         if not edits:
             return self._data
-        changes: dict[Element, list[Change]] = {}
-        for edit in edits:
-            place = bisect_right(self._texts, edit.start, key=lambda text: text[0]) - 1
-            start, element = self._texts[place]
-            changes.setdefault(element, []).append((edit.start - start, edit.end - start, edit))
-        roots = {element.getroottree().getroot() for element in changes}
-        made = {name: root for name, root in self._roots.items() if root in roots}
         parts = {info.filename: part for info, part in self._parts}
-        texts = b"".join(part for name, part in parts.items() if name.endswith(".xml"))
-        self._number = max(map(int, re.findall(rb':id="(\d{1,9})"', texts)), default=0)
+        xml = b"".join(part for name, part in parts.items() if name.endswith(".xml"))
+        self._last_id = max(map(int, re.findall(rb':id="(\d{1,9})"', xml)), default=0)
+        changes = self._group_by_element(edits)
+        changed_roots = {element.getroottree().getroot() for element in changes}
         runs = dict.fromkeys(element.getparent() for element in changes)
         comments = [comment for run in runs for comment in self._track_changes(run, changes)]
+        new_parts = {name: root for name, root in self._roots.items() if root in changed_roots}
         if comments:
-            made |= _add_comments(parts, comments)
-        return _write_parts(self._parts, made)
+            new_parts |= _add_comments(parts, comments)
+        return _write_parts(self._parts, new_parts)
+
+    def _group_by_element(self, edits: Sequence[Edit]) -> dict[Element, list[Change]]:
+        """Return the edits of each element's text, with their places in it."""
+        changes: dict[Element, list[Change]] = {}
+        for edit in edits:
+            index = bisect_right(self._texts, edit.start, key=lambda text: text[0]) - 1
+            start, element = self._texts[index]
+            changes.setdefault(element, []).append((edit.start - start, edit.end - start, edit))
+        return changes
 
     def _track_changes(
         self, run: Element, changes: Mapping[Element, list[Change]]
@@ -119,14 +126,10 @@ class WordDocument:
             done = 0
             for start, end, edit in changes[child]:
                 pieces += _copy_text(run, child.text[done:start])
-                tracked = [
-                    self._wrap(kind, piece)
-                    for kind, name, text in (
-                        ("del", "delText", child.text[start:end]),
-                        ("ins", "t", edit.target),
-                    )
-                    for piece in _copy_text(run, text, name)
-                ]
+                deleted = _copy_text(run, child.text[start:end], "delText")
+                inserted = _copy_text(run, edit.target)
+                tracked = [self._wrap("del", piece) for piece in deleted]
+                tracked += [self._wrap("ins", piece) for piece in inserted]
                 if says_why:
                     reason = _MAKE.p(_MAKE.r(_MAKE.t(edit.message)))
                     comments.append(self._wrap("comment", reason))
@@ -141,8 +144,8 @@ class WordDocument:
 
     def _wrap(self, name: str, content: Element) -> Element:
         """Return an element of ours around another, with a number of its own."""
-        self._number += 1
-        return _MAKE(name, {f"{_W}id": str(self._number), **self._marks}, content)
+        self._last_id += 1
+        return _MAKE(name, {f"{_W}id": str(self._last_id), **self._marks}, content)
 
 
 def _read_parts(data: bytes) -> list[tuple[zipfile.ZipInfo, bytes]]:
@@ -205,7 +208,7 @@ def _copy_run(run: Element, *content: Element) -> Element:
 
 
 def _copy_text(run: Element, text: str, name: str = "t") -> list[Element]:
-    """Return a run with a text, and none without one."""
+    """Return a run with a text in a list, which is empty where the text is."""
     space = {"{http://www.w3.org/XML/1998/namespace}space": "preserve"}
     return [_copy_run(run, _MAKE(name, text, space))] if text else []
 

@@ -27,9 +27,7 @@ APART_QUANTILE = 0.05  # share of answers of other meanings that the calibrated 
 _SMALLEST = 1e-6  # radius; equal texts have distance 0 but for rounding
 _SAME = 1e-9  # rewards closer than this count as equal
 TEACHES, TEACHES_SLOWLY = 0.9, 0.7  # least accuracy within groups, mean over the mixtures
-EXACT_MATCH_ACCURACY = (
-    0.5  # accuracy of exact match on right texts that differ from the target: all tie
-)
+EXACT_MATCH_ACCURACY = 0.5  # on right texts that differ from the target, because all tie
 MOST_JOINED = 0.2  # of the groups; above it the encoder's distances separate nothing
 _HONEST_CHOICE = "Use exact match as the reward: --recipe exact-match."
 
@@ -157,28 +155,34 @@ def _measure_reward(
     bank: Bank, vectors_P_K_D: FloatArray, config: RewardConfig, size: int, seed: int
 ) -> RewardFigures:
     """Return the figures of a reward, in groups of `size` candidates of the bank."""
-    # a group of one right answer, column 0 of the bank, and copies of the source, column 1
-    alone = _compute_rewards(bank, vectors_P_K_D, np.array([[0] + [1] * (size - 1)]), config)
-    lone_P, copy_P = alone.total_P_L[:, 0], alone.total_P_L[:, 1]
-    labels_P_L = alone.batch.labels_P_L
-    joined_P = (labels_P_L == labels_P_L[:, :1]).all(axis=1) & (labels_P_L[:, 0] >= 0)
+    # groups of one right answer, column 0 of the bank, and copies of the source, column 1
+    lone = _compute_rewards(bank, vectors_P_K_D, np.array([[0] + [1] * (size - 1)]), config)
+    gain_P = lone.total_P_L[:, 0] - lone.total_P_L[:, 1]
+    labels_P_L = lone.batch.labels_P_L
+    is_one_cluster_P = (labels_P_L == labels_P_L[:, :1]).all(axis=1) & (labels_P_L[:, 0] >= 0)
     accuracy, low = _measure_variant_accuracy(bank, vectors_P_K_D, config)
     rng = np.random.default_rng((seed, size))
-    profiles: dict[str, float | None] = {}
-    for name, profile in PROFILES.items():
-        drawn_P_L = draw_groups(bank, profile, size, rng)
-        right_P_L = np.take_along_axis(bank.right(), drawn_P_L, axis=1)
-        rewards = _compute_rewards(bank, vectors_P_K_D, drawn_P_L, config)
-        profiles[name] = score_ranking(rewards.total_P_L, right_P_L)
     return RewardFigures(
         config=config,
         alpha_star=find_alpha_star(config.tau, config.beta),
-        lone_wins=float((lone_P - copy_P > _SAME).mean()),
-        joined=float(joined_P.mean()),
+        lone_wins=float((gain_P > _SAME).mean()),
+        joined=float(is_one_cluster_P.mean()),
         variant_accuracy=accuracy,
         variant_low=low,
-        profiles=profiles,
+        profiles={
+            name: _measure_ranking(bank, vectors_P_K_D, config, draw_groups(bank, mix, size, rng))
+            for name, mix in PROFILES.items()
+        },
     )
+
+
+def _measure_ranking(
+    bank: Bank, vectors_P_K_D: FloatArray, config: RewardConfig, drawn_P_L: npt.NDArray[np.int64]
+) -> float | None:
+    """Return how often the reward ranks right above wrong in groups with these columns."""
+    right_P_L = np.take_along_axis(bank.right(), drawn_P_L, axis=1)
+    rewards = _compute_rewards(bank, vectors_P_K_D, drawn_P_L, config)
+    return score_ranking(rewards.total_P_L, right_P_L)
 
 
 def _measure_variant_accuracy(
