@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import nullcontext
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from cecdata.common.codec import Json
@@ -19,7 +19,7 @@ from cectrain.data.shards import PairSource, open_shards
 from cectrain.data.training_pairs import read_pairs
 from cectrain.model.policy import load_policy
 from cectrain.run import results, stages
-from cectrain.run.job import prepare
+from cectrain.run.job import prepare_job
 from cectrain.run.metrics_log import Logger, OnStep, ignore
 from cectrain.run.ppo import ppo
 from cectrain.run.stages import choose_constants, load_encoder, warm_start
@@ -69,10 +69,9 @@ def train(
         if distributed.broadcast_from_rank0(summary is not None):
             log(f"{out} already holds the finished run")
             return summary or {}
-        # 4. The stages.
-        job = prepare(dataset, config, encoder, out, log, watched)
-        # Nothing can be refused any more: from here on the folder belongs to this run.
-        job = replace(job, metrics=results.begin(work, out, config, identity, log, on_step))
+        # 4. The stages. Once the metrics are open, the folder belongs to this run.
+        open_metrics = partial(results.open_metrics, work, out, config, identity, log, on_step)
+        job = prepare_job(dataset, config, encoder, out, log, open_metrics, watched)
         warm_start(job)
         reward = choose_constants(job)
         trained = ppo(job, reward)

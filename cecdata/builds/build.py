@@ -59,21 +59,20 @@ def build(
                 return update_about(output, finished, about)
             run = Run(output.place, output.build, runner)
             try:
-                found = run.pool(source, config, counts=not pool)
-                histogram = None if pool else sum_histograms(run.place, found, config)
+                sentences = run.gather_sentences(source, config, counts=not pool)
+                histogram = None if pool else sum_histograms(run.place, sentences, config)
             except (InputError, UsageError):
                 output.forget()
                 raise
-            fields = (run.place, run.build, 1, found.buckets, found.sentences)
-            stage: Chunks = Publish(*fields, config.shard_sentences)
+            stage: Chunks = Publish(run.place, run.build, config, sentences)
             if histogram is not None:
-                stage = Corrupt(*fields, config.shard_sentences, config, histogram.rates())
-            chunks = run.all(stage, stage.count)
+                stage = Corrupt(run.place, run.build, config, sentences, histogram.rates())
+            chunks = run.run_stage(stage)
             facts = describe_run(started, workers, command)
-            done = Finished(source, found, chunks, facts, about)
+            result = Finished(source, sentences, chunks, facts, about)
             if histogram is None:
-                return publish_pool(output, done, config)
-            return publish_pairs(output, done, histogram)
+                return publish_pool(output, result, config)
+            return publish_pairs(output, result, histogram)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,21 +83,18 @@ class Run:
     build: str
     engine: Threads | Cluster
 
-    def all(self, stage: Step, count: int) -> list[Done]:
+    def run_stage(self, stage: Step) -> list[Done]:
         """Return the markers of all tasks of a stage, by number."""
-        done = self.engine.map(stage, range(count))
+        done = self.engine.map(stage, range(stage.count))
         return sorted(done, key=lambda marker: int(marker.task.split("/")[1]))
 
-    def pool(self, source: Input, config: Config, *, counts: bool) -> Pool:
+    def gather_sentences(self, source: Input, config: Config, *, counts: bool) -> Pool:
         """Run the first two stages, and return the distinct sentences of the corpus."""
-        first = Read(self.place, self.build, 1, config, source.blocks, source.labels, source.bits)
-        read = self.all(first, len(source.blocks))
+        read = self.run_stage(Read(self.place, self.build, config, source))
         source.refuse_changed()
         parts = tuple(f.path for done in read for f in done.files if f.path.endswith(".arrow"))
-        fields = (self.place, self.build, 1, config, parts, source.labels, counts)
-        near, buckets = config.near_duplicates, 1 << source.bits
-        second = DistinctNear(*fields, buckets) if near else Distinct(*fields)
-        distinct = self.all(second, 1 if near else buckets)
+        kind = DistinctNear if config.near_duplicates else Distinct
+        distinct = self.run_stage(kind(self.place, self.build, config, source, parts, counts))
         pool = sum_up_pool(read, distinct)
         if not pool.sentences:
             damage = [record.damage for record in pool.inputs if record.damage]

@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from cecdata.builds.distinct import Pool
 from cecdata.builds.engine import Step
 from cecdata.builds.pairs import make_pairs_of_chunk
 from cecdata.builds.place import read_sentences, write_rows
 from cecdata.common.codec import Json, encode
 from cecdata.common.progress import advance_bar
-from cecdata.config import Config
 from cecdata.embed import find_encoder_folders
 from cecdata.embed.base import FOLDER, folder_of, make_index
 from cecdata.perturbation.calibrate import Rate
@@ -46,23 +46,20 @@ class Part:
 
 @dataclass(frozen=True)
 class Chunks(Step):
-    """A stage over the chunks of a pool, `size` sentences each; only the last may have fewer."""
+    """A stage over the chunks of a pool; only the last may have fewer than `shard_sentences`."""
 
-    buckets: tuple[File, ...]
-    sentences: int
-    size: int
+    pool: Pool
 
     @property
     def count(self) -> int:
         """Return the number of chunks."""
-        return -(-self.sentences // self.size)
+        return -(-self.pool.sentences // self.config.shard_sentences)
 
-    def chunk(self, number: int) -> pa.RecordBatch:
+    def read_chunk(self, number: int) -> pa.RecordBatch:
         """Return the sentences of a chunk (schema POOLED), sorted by id."""
-        start = number * self.size
-        return read_sentences(
-            self.place, self.buckets, start, min(start + self.size, self.sentences)
-        )
+        size = self.config.shard_sentences
+        end = min((number + 1) * size, self.pool.sentences)
+        return read_sentences(self.place, self.pool.buckets, number * size, end)
 
 
 @dataclass(frozen=True)
@@ -73,9 +70,9 @@ class Publish(Chunks):
 
     def make(self, number: int) -> tuple[list[File], dict[str, Json]]:
         """Write the shard of a chunk."""
-        table = pa.Table.from_batches([self.chunk(number)])
+        table = pa.Table.from_batches([self.read_chunk(number)])
         file = write_rows(self.place, f"data/pool-{number:05d}.parquet", table, POOLED)
-        advance_bar("publish", len(table), self.sentences)
+        advance_bar("publish", len(table), self.pool.sentences)
         return [file], {"ids": _find_id_range(table)}
 
 
@@ -84,7 +81,6 @@ class Corrupt(Chunks):
     """The task of one chunk: its shards, its rejected pairs, and the counts of both."""
 
     name = "corrupt"
-    config: Config
     rates: Mapping[str, Rate]  # by operator
 
     @property
@@ -100,11 +96,11 @@ class Corrupt(Chunks):
 
     def make(self, number: int) -> tuple[list[File], dict[str, Json]]:
         """Write the shards and the rejected pairs of a chunk."""
-        chunk = self.chunk(number)
+        chunk, total = self.read_chunk(number), self.pool.sentences
         files: list[File] = []
         parts: dict[str, Json] = {}
         embedded = []
-        for split, passed, rejected in make_pairs_of_chunk(self.perturber, chunk, self.sentences):
+        for split, passed, rejected in make_pairs_of_chunk(self.perturber, chunk, total):
             if passed.embedded is not None:
                 embedded.append(passed.embedded)
             shard = f"{split}-{number:05d}-of-{self.count:05d}.parquet"
@@ -118,7 +114,7 @@ class Corrupt(Chunks):
             data = make_index(ids, vectors)
             name = f"{FOLDER}/{folder_of(self.config.encoder)}/{number:05d}.faiss"
             files.append(self.place.write(name, lambda p: p.write_bytes(data), rows=len(ids)))
-        advance_bar("perturb", len(chunk), self.sentences)
+        advance_bar("perturb", len(chunk), total)
         return files, {"ids": _find_id_range(chunk), "parts": parts}
 
 

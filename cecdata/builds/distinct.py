@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cecdata.builds.blocks import Input
 from cecdata.builds.engine import Step
 from cecdata.builds.place import (
     PLACED,
@@ -40,10 +41,14 @@ class Distinct(Step):
     """The task of one bucket: it keeps the first of equal sentences, and counts them."""
 
     name = "distinct"
-    config: Config
+    source: Input
     parts: tuple[str, ...]  # of the first stage
-    labels: tuple[str, ...]
     counts: bool  # whether rates are calibrated
+
+    @property
+    def count(self) -> int:
+        """Return the number of buckets."""
+        return 1 << self.source.bits
 
     def make(self, number: int) -> tuple[list[File], dict[str, Json]]:
         """Gather a bucket out of all parts and write what is distinct in it."""
@@ -52,7 +57,7 @@ class Distinct(Step):
     def select(self, number: int) -> tuple[pa.RecordBatch, list[pa.RecordBatch]]:
         """Return the distinct sentences of a bucket out of all parts, and the rejected rows."""
         kept, again = keep_distinct(self._gather_bucket(number))
-        return kept, [reject_repeated(again, self.labels)] if len(again) else []
+        return kept, [reject_repeated(again, self.source.labels)] if len(again) else []
 
     def write_bucket(
         self, number: int, kept: pa.RecordBatch, bad: Sequence[pa.RecordBatch]

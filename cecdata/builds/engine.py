@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeVar
 
 import pyarrow as pa
@@ -23,6 +23,7 @@ from cecdata.common import progress
 from cecdata.common.codec import Json
 from cecdata.common.errors import CecError, MissingPackageError, how_to_install
 from cecdata.common.settings import require, require_known
+from cecdata.config import Config
 from cecdata.shards.manifest import File
 
 # The longest wait for the tasks under way after an interrupt; then a command ends its process.
@@ -44,7 +45,13 @@ class Step:
     name: ClassVar[str]
     place: Place
     build: str  # the digest of the build's identity
-    threads: int
+    config: Config
+    threads: int = field(default=1, kw_only=True)
+
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """Return the number of tasks."""
 
     @property
     def encoder(self) -> str:

@@ -35,7 +35,7 @@ _MOST_COMPARED = 4096
 class DistinctNear(Distinct):
     """The one task: it keeps the first of equal sentences, and of those that are near."""
 
-    buckets: int = 1
+    count = 1
 
     def make(self, number: int) -> tuple[list[File], dict[str, Json]]:
         """Write what is distinct in each bucket and near to nothing that was kept before."""
@@ -43,7 +43,7 @@ class DistinctNear(Distinct):
         seen, rejected = NearDuplicates(), Counter[str]()
         files: list[File] = []
         origins: list[Json] = []
-        for bucket in range(self.buckets):
+        for bucket in range(1 << self.source.bits):
             kept, bad = self.select(bucket)
             kept, near = self._separate_near(kept, seen)
             facts: Any
@@ -60,7 +60,7 @@ class DistinctNear(Distinct):
         near = [seen.find_or_add(text) for text in kept.column("text").to_pylist()]
         bad = pa.array([pair is not None for pair in near], pa.bool_())
         details = [f"{pair[1]} edits from {pair[0]}" for pair in near if pair is not None]
-        rows = name_files(kept.filter(bad), self.labels)
+        rows = name_files(kept.filter(bad), self.source.labels)
         return kept.filter(pc.invert(bad)), reject_rows(rows, "near_duplicate", details)
 
 

@@ -57,7 +57,7 @@ class Finished:
     run: Run
     about: About | None
 
-    def shards(self) -> list[File]:
+    def list_files(self) -> list[File]:
         """Return the files of all chunks, each with its range of ids."""
         return [
             replace(file, extra={"ids": done.facts["ids"]})
@@ -65,7 +65,7 @@ class Finished:
             for file in done.files
         ]
 
-    def state(self, build: str, config: Config) -> dict[str, Any]:
+    def make_common_fields(self, build: str, config: Config) -> dict[str, Any]:
         """Return the fields that the manifests of pairs and of pools have in common."""
         source, pool = self.source, self.pool
         extra: dict[str, Json] = {"build": build}
@@ -89,17 +89,17 @@ class Finished:
 
 def publish_pool(output: Folder | Remote, finished: Finished, config: Config) -> Manifest:
     """Let the shards of a pool appear, then the documents; return the manifest, written last."""
-    facts = finished.state(output.build, config)
-    facts["extra"] |= {"kind": POOL}
-    recorded = Manifest(
-        **facts,
+    fields = finished.make_common_fields(output.build, config)
+    fields["extra"] |= {"kind": POOL}
+    manifest = Manifest(
+        **fields,
         configuration=drop_folders(config.pool_settings()),
         tables={},
-        outputs={"train": tuple(finished.shards())},
+        outputs={"train": tuple(finished.list_files())},
         pairs=Counts(0, 0),
         rejects=finished.pool.rejects,
     )
-    return _write_documents(output, finished.run, recorded)
+    return _write_documents(output, finished.run, manifest)
 
 
 def publish_pairs(output: Folder | Remote, finished: Finished, histogram: Histogram) -> Manifest:
@@ -107,17 +107,15 @@ def publish_pairs(output: Folder | Remote, finished: Finished, histogram: Histog
 
     Sums run in the order of the chunks, because sums of floats depend on it.
     """
-    config, pool, files = histogram.config, finished.pool, finished.shards()
-    counted: list[Any] = [done.facts["parts"] for done in finished.chunks]
-    parts = [decode(Part, chunk[split], "part") for chunk in counted for split in SPLITS]
-    facts = finished.state(output.build, config)
-    facts["extra"] |= {"examples": _choose_examples(parts, config.find_operators())}
-    operators = _add_up(part.operators for part in parts)
-    distance = _add_up(part.relative_distance for part in parts)
+    config, pool, files = histogram.config, finished.pool, finished.list_files()
+    chunks: list[Any] = [done.facts["parts"] for done in finished.chunks]
+    parts = [decode(Part, chunk[split], "part") for chunk in chunks for split in SPLITS]
     reasons = sorted({reason for part in parts for reason in part.rejected})
     rejected = {name: _add_up(part.rejected.get(name, {}) for part in parts) for name in reasons}
-    plain = Manifest(
-        **facts,
+    fields = finished.make_common_fields(output.build, config)
+    fields["extra"] |= {"examples": _choose_examples(parts, config.find_operators())}
+    manifest = Manifest(
+        **fields,
         configuration=drop_folders(config.as_dict()),
         tables=histogram.tables.sha256,
         outputs={s: tuple(f for f in files if f.path.startswith(f"data/{s}-")) for s in SPLITS},
@@ -126,31 +124,40 @@ def publish_pairs(output: Folder | Remote, finished: Finished, histogram: Histog
             sum(part.kept for part in parts),
             {reason: sum(counts.values()) for reason, counts in rejected.items()},
         ),
-        operators=dict(sorted(operators.items())),
-        calibration=tuple(
-            Calibration(
-                operator=name,
-                target=rate.target,
-                reachable=rate.reachable,
-                rate=rate.per_position,
-                achieved=distance.get(name, 0.0) / max(1, operators.get(name, 0)),
-            )
-            for name, rate in histogram.rates().items()
-        ),
+        operators=dict(sorted(_add_up(part.operators for part in parts).items())),
+        calibration=_describe_rates(histogram, parts),
         rejects=(*pool.rejects, *(file for file in files if file.path.startswith("rejects/"))),
         embeddings=tuple(file for file in files if file.path.startswith(f"{FOLDER}/")),
     )
     for name, filter_of in open_filters(config).items():
         counts = _add_up(part.counts.get(name, {}) for part in parts)
-        plain = filter_of.facts(plain, config, Tally(counts, rejected.get(filter_of.reason, {})))
-    return _write_documents(output, finished.run, plain)
+        tally = Tally(counts, rejected.get(filter_of.reason, {}))
+        manifest = filter_of.facts(manifest, config, tally)
+    return _write_documents(output, finished.run, manifest)
 
 
-def _write_documents(output: Folder | Remote, run: Run, recorded: Manifest) -> Manifest:
+def _describe_rates(histogram: Histogram, parts: Sequence[Part]) -> tuple[Calibration, ...]:
+    """Return the rate of each operator, as it was wanted and as it is in the pairs."""
+    operators = _add_up(part.operators for part in parts)
+    distance = _add_up(part.relative_distance for part in parts)
+    return tuple(
+        Calibration(
+            operator=name,
+            target=rate.target,
+            reachable=rate.reachable,
+            rate=rate.per_position,
+            achieved=distance.get(name, 0.0) / max(1, operators.get(name, 0)),
+        )
+        for name, rate in histogram.rates().items()
+    )
+
+
+def _write_documents(output: Folder | Remote, run: Run, manifest: Manifest) -> Manifest:
+    """Publish the shards, then write the documents and the manifest, which is returned."""
     output.publish()
     text = json.dumps(encode(run), ensure_ascii=False, indent=2, allow_nan=False)
     output.write_file(RUN, f"{text}\n".encode())
-    return _write_card_and_manifest(output, recorded)
+    return _write_card_and_manifest(output, manifest)
 
 
 def update_about(output: Folder | Remote, finished: Manifest, about: About | None) -> Manifest:
@@ -160,9 +167,9 @@ def update_about(output: Folder | Remote, finished: Manifest, about: About | Non
     return _write_card_and_manifest(output, replace(finished, about=about))
 
 
-def _write_card_and_manifest(output: Folder | Remote, recorded: Manifest) -> Manifest:
-    written = output.write_file(CARD, make_card(recorded).encode())
-    whole = replace(recorded, documents=(written,))
+def _write_card_and_manifest(output: Folder | Remote, manifest: Manifest) -> Manifest:
+    card = output.write_file(CARD, make_card(manifest).encode())
+    whole = replace(manifest, documents=(card,))
     output.write_file(MANIFEST, encode_manifest(whole))
     output.drop_working_files()
     return whole

@@ -44,14 +44,16 @@ class Read(Step):
     """The task of one block: it writes parts of sentences and of rejected rows."""
 
     name = "read"
-    config: Config
-    blocks: tuple[Block, ...]
-    labels: tuple[str, ...]
-    bits: int
+    source: Input
+
+    @property
+    def count(self) -> int:
+        """Return the number of blocks."""
+        return len(self.source.blocks)
 
     def make(self, number: int) -> tuple[list[File], dict[str, Json]]:
         """Read, clean and sort the rows of a block."""
-        block, reports = self.blocks[number], list[FileReport]()
+        block, reports = self.source.blocks[number], list[FileReport]()
         batches = work_ahead(
             _make_cleaner(self.config),
             _read_block(block, self.config, reports.append),
@@ -94,15 +96,15 @@ class Read(Step):
         bad = pa.Table.from_batches([each.rejected for each in held], REJECTED_ROW)
         runs: list[pa.RecordBatch] = []
         while held:  # a part is in memory only once
-            run = _encode_files(held.pop(0).batch, self.labels)
+            run = _encode_files(held.pop(0).batch, self.source.labels)
             by_id = np.argsort(np.asarray(run.column("id")), kind="stable")
             runs.append(run.take(pa.array(by_id)))
         repeated: list[pa.RecordBatch] = []
         name, files = f"{number:05d}-{part:04d}", []
         if any(map(len, runs)):
-            batches = _merge_runs(runs, self.bits, repeated.append)
+            batches = _merge_runs(runs, self.source.bits, repeated.append)
             files.append(write_batches(self.place, f"read/{name}.arrow", batches, PLACED))
-        again = [reject_repeated(rows, self.labels) for rows in repeated]
+        again = [reject_repeated(rows, self.source.labels) for rows in repeated]
         bad = pa.concat_tables([bad, pa.Table.from_batches(again, REJECTED_ROW)])
         if len(bad):
             rejects = f"rejects/rows-{name}.parquet"

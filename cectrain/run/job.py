@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -114,19 +115,19 @@ def find_longest_candidate(config: Config) -> int:
     return config.ppo.new_tokens or tokens
 
 
-def prepare(
+def prepare_job(
     dataset: PairSource,
     config: Config,
-    used: Encoder | None,
+    encoder: Encoder | None,
     out: Path,
     log: Logger,
+    open_metrics: Callable[[], MetricsLog],
     watched: tuple[Pair, ...] = (),
 ) -> Job:
-    """Load the policy, map the pairs and draw the held-out sentences; metrics are not logged yet.
+    """Load the policy, map the pairs and draw the held-out sentences, then call `open_metrics`.
 
-    Raises InputError, UsageError and RefusedError.
+    Raises InputError, UsageError and RefusedError, all before that call.
     """
-    state = Path(out).absolute() / STATE
     set_up_torch(config.seed, deterministic=config.deterministic)
     policy = add_adapter(load_policy(config.policy), config.policy)
     limit = config.policy.max_chars
@@ -146,6 +147,25 @@ def prepare(
             f"{config.policy.name} has no chat template, like most base models. Its prompt is "
             "plain text: the instruction, then the sentence"
         )
+    sft_pairs, ppo_pairs = _split_pairs(pairs, config)
+    return Job(
+        config=config,
+        dataset=dataset,
+        encoder=encoder,
+        policy=policy,
+        sft_pairs=sft_pairs,
+        ppo_pairs=ppo_pairs,
+        heldout_pairs=heldout_pairs,
+        clean=clean,
+        watched=watched,
+        state=Path(out).absolute() / STATE,
+        metrics=open_metrics(),
+        log=log,
+    )
+
+
+def _split_pairs(pairs: TrainingPairs, config: Config) -> tuple[TrainingPairs, TrainingPairs]:
+    """Return the pairs of supervised steps and those of PPO; raise UsageError for too few."""
     # a run of one kind of steps leaves no targets to PPO alone
     both_kinds = config.ppo.updates and (config.sft.steps or config.ppo.supervised)
     sft_pairs, ppo_pairs = pairs.split(config.ppo.ppo_only_share if both_kinds else 0.0)
@@ -155,17 +175,4 @@ def prepare(
             f"{len(ppo_pairs)} pairs are too few for a batch of {sources} sources: lower "
             "ppo.groups or ppo.oversampling, or train on more pairs"
         )
-    return Job(
-        config=config,
-        dataset=dataset,
-        encoder=used,
-        policy=policy,
-        sft_pairs=sft_pairs,
-        ppo_pairs=ppo_pairs,
-        heldout_pairs=heldout_pairs,
-        clean=clean,
-        watched=watched,
-        state=state,
-        metrics=MetricsLog(None),
-        log=log,
-    )
+    return sft_pairs, ppo_pairs

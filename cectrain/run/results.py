@@ -161,7 +161,7 @@ def read_summary(folder: Path) -> dict[str, Json] | None:
     return summary
 
 
-def begin(
+def open_metrics(
     work: Workspace | None,
     out: Path,
     config: Config,

@@ -8,6 +8,7 @@ import json
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cecdata.common import durable
 from cecdata.common.codec import encode
@@ -20,6 +21,9 @@ from cectrain.data.shards import HELD_OUT, TRAIN, PairSource
 from cectrain.reward.function import list_functions, load_function
 from cectrain.run.job import Job
 from cectrain.run.metrics_log import Stopwatch
+
+if TYPE_CHECKING:
+    from cectrain.reward.diagnosis import Diagnosis
 
 #: packages that every run imports
 PACKAGES = ("torch", "transformers", "trl", "datasets", "accelerate", "safetensors")
@@ -117,16 +121,7 @@ def choose_constants(job: Job) -> RewardConfig:
         return config.reward
     if not distributed.is_rank0():
         return distributed.broadcast_from_rank0(config.reward)
-    from cectrain.reward.diagnosis import diagnose
-
-    assert job.encoder is not None
-    limit, count = config.policy.max_chars, config.diagnose_pairs
-    # Of pairs to train on: held-out ones must not decide anything.
-    tuning = False if config.data.tuning else None
-    pairs = shards.sample(job.dataset, TRAIN, count, config.seed, limit, tuning=tuning)
-    diagnosis = diagnose(
-        pairs, job.encoder, config.reward, size=config.ppo.candidates, seed=config.seed
-    )
+    diagnosis = _diagnose_reward(job)
     durable.write_text(job.state / "diagnosis.json", json.dumps(encode(diagnosis)) + "\n")
     if config.constants == "auto":
         chosen, reason = diagnosis.favoured, "no others rank right answers above wrong ones better"
@@ -137,10 +132,29 @@ def choose_constants(job: Job) -> RewardConfig:
     for line in diagnosis.verdict:
         job.log(line)
     job.log(f"PPO uses the constants {chosen} ({reward.words()}, ε {reward.epsilon:g}): {reason}")
-    before, used = asdict(config.reward), asdict(reward)
     replaced = [
-        f"reward.{name} = {before[name]:g}" for name in before if before[name] != used[name]
+        f"reward.{name} = {value:g}"
+        for name, value in asdict(config.reward).items()
+        if value != getattr(reward, name)
     ]
     if replaced:
         job.log(f"calibration replaces {', '.join(replaced)}: set constants=given to keep them")
     return distributed.broadcast_from_rank0(reward)
+
+
+def _diagnose_reward(job: Job) -> Diagnosis:
+    """Return the diagnosis of the reward on training pairs: held-out ones must decide nothing."""
+    from cectrain.reward.diagnosis import diagnose
+
+    config = job.config
+    assert job.encoder is not None
+    pairs = shards.sample(
+        job.dataset,
+        TRAIN,
+        config.diagnose_pairs,
+        config.seed,
+        config.policy.max_chars,
+        tuning=False if config.data.tuning else None,
+    )
+    size = config.ppo.candidates
+    return diagnose(pairs, job.encoder, config.reward, size=size, seed=config.seed)

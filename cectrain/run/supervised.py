@@ -141,21 +141,24 @@ def fit(
         saves = done % config.save_every == 0 or done == config.steps
         logs = done % config.log_every == 0 or saves  # so that a resume loses no figures
         with explain_memory(_ADVICE):
-            check = logs or not waits
-            passes = config.accumulation
-            loss, count = set_gradient(policy, loss_of, batch, passes, step, check=check)
+            loss, count = set_gradient(
+                policy, loss_of, batch, config.accumulation, step, check=logs or not waits
+            )
             norm = torch.nn.utils.clip_grad_norm_(model.parameters(), max_grad_norm)
             for optimizer in optimizers:
                 optimizer.step()
         tokens += count
         if logs:
-            values = {"loss": float(loss), "grad_norm": float(norm)}
-            values["tokens_per_s"] = tokens / (time.perf_counter() - started)
-            values["learning_rate"] = float(optimizers[0].param_groups[0]["lr"])
-            log(done, values)
+            figures = {
+                "loss": float(loss),
+                "grad_norm": float(norm),
+                "tokens_per_s": tokens / (time.perf_counter() - started),
+                "learning_rate": float(optimizers[0].param_groups[0]["lr"]),
+            }
+            log(done, figures)
             started, tokens = time.perf_counter(), 0
-        for rates in schedules:
-            rates.step()
+        for schedule_of_rate in schedules:
+            schedule_of_rate.step()
         trim_sometimes(done)
         watch(done)  # before the checkpoint, because a run killed in between repeats the step
         if saves:

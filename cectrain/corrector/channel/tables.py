@@ -184,42 +184,31 @@ def _digest_arrays(arrays: Mapping[str, NDArray[np.generic]]) -> str:
 def make_channel_arrays(channel: Channel, model: Ngrams) -> ChannelArrays:
     """Return the channel's arrays, without spans whose right text is not a word of the model."""
     size = np.diff(channel.bounds)
-    single = np.array([len(text) == 1 for text in channel.observed])
-    of_single = np.repeat(single, size)
+    is_single = np.array([len(text) == 1 for text in channel.observed])
+    of_single = np.repeat(is_single, size)
     slot = np.zeros(0x110000, np.int32)
     signs = [text for text in channel.observed if len(text) == 1]
     slot[[ord(sign) for sign in signs]] = np.arange(1, len(signs) + 1)
+    bounds = np.cumsum([0, *size[is_single]]).astype(np.int64)
+    right = [ord(text[0]) for text, counts in zip(channel.right, of_single, strict=True) if counts]
     log_prob = channel.log_prob + _weigh_reluctances(channel, model)
-    first = [ord(text[0]) for text, counts in zip(channel.right, of_single, strict=True) if counts]
     word_points, word_size = to_points(("", *model.words[1:]))
-    # the rows of spans: what operators rewrite, and words of which one character is missing
-    numbers = {word: number for number, word in enumerate(model.words) if number}
-    word = np.array([numbers.get(text, 0) for text in channel.right], np.int32)
-    listed = ~of_single & (word > 0)
-    key = np.repeat(_make_keys(*to_points(channel.observed)), size)[listed]
-    chance, word = log_prob[listed], word[listed]
-    if channel.missing is not None:
-        likely = model.word_log_prob >= LEAST_LIKELY
-        forms, words = list_forms(word_points, word_size, np.flatnonzero(likely).astype(np.int32))
-        forms, words = _keep_likeliest(forms, words, model.word_log_prob)
-        key, word = np.concatenate([key, forms]), np.concatenate([word, words])
-        chance = np.append(chance, np.full(len(forms), channel.missing + MISSING, np.float32))
-    keys, rows, span_bounds, order = _index_spans(key)
-    bounds = np.cumsum([0, *size[single]]).astype(np.int64)
+    spans = _list_spans(channel, model, log_prob, of_single, word_points, word_size)
+    span_keys, span_rows, span_bounds, order = _index_spans(spans.key)
     form_keys, form_rows, form_bounds, form_words = _index_forms(model, word_points, word_size)
     sounds, near = _number_sounds()
     return ChannelArrays(
         slot=slot,
         bounds=bounds,
         ends=bounds[1:],
-        right=np.array(first, np.int32),
+        right=np.array(right, np.int32),
         log_prob=log_prob[of_single],
-        span_keys=keys,
-        span_shift=np.uint64(find_shift(len(keys))),
-        span_rows=rows,
+        span_keys=span_keys,
+        span_shift=np.uint64(find_shift(len(span_keys))),
+        span_rows=span_rows,
         span_bounds=span_bounds,
-        span_words=word[order],
-        span_log_prob=chance[order],
+        span_words=spans.word[order],
+        span_log_prob=spans.log_prob[order],
         form_keys=form_keys,
         form_shift=np.uint64(find_shift(len(form_keys))),
         form_rows=form_rows,
@@ -233,6 +222,40 @@ def make_channel_arrays(channel: Channel, model: Ngrams) -> ChannelArrays:
         kinds=name_kinds(),
         term_bounds=np.zeros(3 * len(signs) + 4, np.int64),
         term_words=np.zeros(0, np.int32),
+    )
+
+
+class _Spans(NamedTuple):
+    """Spans by key, each with a word that it may be meant for, and log P of that."""
+
+    key: Longs
+    word: Ints
+    log_prob: Floats
+
+
+def _list_spans(
+    channel: Channel,
+    model: Ngrams,
+    log_prob: Floats,
+    of_single: NDArray[np.bool_],
+    points: Ints,
+    size: Ints,
+) -> _Spans:
+    """Return what operators rewrite, and words of which one character is missing."""
+    numbers = {word: number for number, word in enumerate(model.words) if number}
+    word = np.array([numbers.get(text, 0) for text in channel.right], np.int32)
+    key = np.repeat(_make_keys(*to_points(channel.observed)), np.diff(channel.bounds))
+    listed = ~of_single & (word > 0)
+    spans = _Spans(key[listed], word[listed], log_prob[listed])
+    if channel.missing is None:
+        return spans
+    likely = np.flatnonzero(model.word_log_prob >= LEAST_LIKELY).astype(np.int32)
+    forms, words = _keep_likeliest(*list_forms(points, size, likely), model.word_log_prob)
+    missing = np.full(len(forms), channel.missing + MISSING, np.float32)
+    return _Spans(
+        np.concatenate([spans.key, forms]),
+        np.concatenate([spans.word, words]),
+        np.append(spans.log_prob, missing),
     )
 
 

@@ -9,6 +9,7 @@ import shutil
 import threading
 import time
 from collections import Counter, defaultdict
+from dataclasses import replace
 
 import polars as pl
 import pyarrow as pa
@@ -222,9 +223,9 @@ def test_near_duplicates_are_found_across_buckets_and_interruptions(small, lines
     with open_input([str(path)], config) as source:
         assert source.bits > 1
         run = Run(Place(str(tmp_path / "part")), "x", Threads())
-        first = run.pool(source, config, counts=False)
+        first = run.gather_sentences(source, config, counts=False)
         (tmp_path / "part/.cecdata/done/distinct/00000.json").unlink()
-        assert run.pool(source, config, counts=False) == first
+        assert run.gather_sentences(source, config, counts=False) == first
     assert first.sentences == whole.rows.kept
 
 
@@ -240,10 +241,10 @@ def test_tasks_can_be_sent_to_another_process(rows, tmp_path):
     for n in range(2):
         place = Place(str(tmp_path / f"out{n}"))
         with open_input(files, config) as source:
-            stage = Read(place, "x", 1, config, source.blocks, source.labels, 2)
-            done = sent(stage, n)(0)
+            source_of_four = replace(source, bits=2)
+        done = sent(Read(place, "x", config, source_of_four), n)(0)
         parts = (next(file.path for file in done.files if file.path.endswith(".arrow")),)
-        again = Distinct(place, "x", 1, config, parts, source.labels, True)
+        again = Distinct(place, "x", config, source_of_four, parts, True)
         sums.append([done, *(sent(again, n)(bucket) for bucket in (0, 3))])
     assert sums[0] == sums[1]
 
