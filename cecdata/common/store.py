@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from cecdata.common.durable import STATE, FileRecord, write
 from cecdata.common.durable.files import check_inside
@@ -55,8 +55,9 @@ class Store:
                 # Arrow takes a URI as RFC 3986 wants it, and people write names as they are.
                 quoted = quote(uri.rstrip("/"), safe=_RESERVED)
                 files, self._path = fs.FileSystem.from_uri(quoted)
-                self._files = _set_limits(files) if files.type_name == "s3" else files
-            except ValueError as error:  # ArrowInvalid is one
+                is_s3 = files.type_name == "s3"
+                self._files = _open_s3(quoted, files.region) if is_s3 else files
+            except (TypeError, ValueError) as error:  # ArrowInvalid is one
                 what = f"this kind of store is not supported ({error})"
                 raise InputError(f"{self.uri}: {what}") from error
 
@@ -168,19 +169,22 @@ class Store:
             raise CecError(_explain_failure(where, without_userinfo(str(error)))) from error
 
 
-def _set_limits(files: S3FileSystem) -> S3FileSystem:
-    """Return the same filesystem with our limits, which a URI cannot name."""
+def _open_s3(uri: str, region: str) -> S3FileSystem:
+    """Return the filesystem of a URI with our limits, which a URI cannot name."""
     from pyarrow import fs
 
-    _, (settings,) = files.__reduce__()
-    stated = {name: value for name, value in settings.items() if value not in ("", None)}
-    if not stated["proxy_options"]["host"]:
-        del stated["proxy_options"]
-    if "allow_delayed_open" in stated:  # one request for a small object in place of three
-        stated["allow_delayed_open"] = True
+    parts, switches = urlsplit(uri), {"true": True, "false": False}
+    address = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    stated: dict[str, Any] = {"region": region, "endpoint_override": address}
+    stated |= {name: switches.get(value, value) for name, value in parse_qsl(parts.query)}
+    if parts.username and parts.password:
+        stated["access_key"] = unquote(parts.username)
+        stated["secret_key"] = unquote(parts.password)
+    if "allow_delayed_open" in fs.S3FileSystem.__doc__:
+        stated["allow_delayed_open"] = True  # one request for a small object in place of three
     limits = {"connect_timeout": _CONNECT_S, "request_timeout": _ANSWER_S}
     tries = fs.AwsStandardS3RetryStrategy(max_attempts=_ATTEMPTS)
-    return fs.S3FileSystem(**{**stated, **limits, "retry_strategy": tries})
+    return fs.S3FileSystem(**stated, **limits, retry_strategy=tries)
 
 
 def _explain_failure(where: str, said: str) -> str:

@@ -352,6 +352,19 @@ def test_a_small_object_is_one_request(ailing):
     assert asked == ["PUT /bucket/marker.json HTTP/1.1"]
 
 
+def test_a_uri_may_say_how_a_store_is_reached(ailing, monkeypatch):
+    """Its key, its address and its switches hold beside our limits; an unknown one is named."""
+    asked = ailing(200)
+    address = os.environ["AWS_ENDPOINT_URL"].removeprefix("http://")
+    for name in ("AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"):
+        monkeypatch.delenv(name)
+    query = f"endpoint_override={address}&scheme=http&region=eu-west-1&allow_bucket_creation=false"
+    put_bytes(Store(f"s3://AKIA1:a%2Fb@bucket/in?{query}"), "marker.json", b"{}")
+    assert asked == ["PUT /bucket/in/marker.json HTTP/1.1"]
+    with pytest.raises(CecError, match="smart_defaults"):
+        Store(f"s3://AKIA1:a%2Fb@bucket/in?{query}&smart_defaults=auto")
+
+
 @pytest.mark.parametrize(("status", "wait_s"), [(500, 0.0), (503, 0.0), (200, 60.0)])
 @pytest.mark.parametrize("place", ["in", "out"])
 def test_a_store_that_fails_is_given_up(
