@@ -79,7 +79,7 @@ class PpoConfig:
     length_buckets: int = 1  # batches whose sources are sorted by length, so that little is padded
 
     # drawing candidates
-    temperature: float = 1.0
+    temperature: float = 1.0  # of the distribution that tokens are drawn from
     top_p: float = 0.95  # nucleus sampling; the paper states no value
     new_tokens: int = 0  # longest candidate; 0: enough for policy.max_chars
 

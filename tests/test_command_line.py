@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import functools
 import importlib
 import os
@@ -82,6 +83,25 @@ def test_a_compressed_file_is_called_so(
     filled = words.replace("FILE", str(path)).replace("OUT", str(tmp_path / "out")).split()
     assert run(_GROUPS[tool], filled) == 1
     assert f"{path} is compressed: decompress it first, with `" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", ["cecdata build", "cectrain train", "cectrain sft"])
+def test_the_help_says_where_the_settings_are(words: str) -> None:
+    """What it names prints each key of a recipe with its default and its meaning, offline."""
+    tool, command = words.split()
+    told = " ".join(CliRunner().invoke(_GROUPS[tool], [command, "--help"]).output.split())
+    named = re.search(r"`python -m inspect (\S+)`", told)
+    assert named, told
+    done = subprocess.run(
+        [sys.executable, "-m", "inspect", named[1]], capture_output=True, text=True, check=True
+    )
+    config = importlib.import_module(f"{tool}.config")
+    parts = [value for name, value in vars(config).items() if name.endswith("Config")]
+    keys = [f for part in parts for f in dataclasses.fields(part) if "Config" not in str(f.type)]
+    for key in keys:
+        line = rf"^    {key.name}: .* = "
+        said = rf"{line}.*  # |^    # .*\n{line[1:]}"  # behind the default, or above the line
+        assert re.search(said, done.stdout, re.MULTILINE), key.name
 
 
 @pytest.mark.parametrize(

@@ -145,7 +145,10 @@ def build_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.command(cls=SectionCommand)
 @build_options
 @click.option(
-    "--recipe", default="paper", help=f"Recipe (settings): {', '.join(RECIPES)}, or a TOML file."
+    "--recipe",
+    default="paper",
+    help=f"Recipe (settings): {', '.join(RECIPES)}, or a TOML file. `python -m inspect "
+    "cecdata.config:Config` prints its keys with their meanings.",
 )
 @option_of("copies", int, "Number of pairs for each sentence.")
 @option_of("seed", int, "Seed of all random draws.", **_PAIRS)

@@ -42,7 +42,8 @@ def add_recipe_options(function: F) -> F:
         "settings",
         multiple=True,
         metavar="KEY=VALUE",
-        help="Override one setting of the recipe, as in ppo.groups=16; repeatable.",
+        help="Override one setting of the recipe, as in ppo.groups=16; repeatable. `python -m "
+        "inspect cectrain.config` prints all of them with their meanings.",
     )
     return recipe(settings(function))
 
