@@ -30,6 +30,7 @@ _TURN = Lock()
 T = TypeVar("T")
 _POINTER = b"version https://git-lfs"
 _COMMON = "的一是不了在人有我他这中大来上国"  # each vocabulary of Chinese has some of these
+_MOST_LAYERS = 1000
 _CAUSAL = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")  # ends of architectures
 
 
@@ -148,6 +149,9 @@ def _load_causal_config(name: str, config: Any) -> Any:
             f"({', '.join(architectures) or type(config).__name__}): name one that predicts the "
             "next token, such as a Qwen3 model"
         )
+    layers = getattr(config.get_text_config(), "num_hidden_layers", 0)
+    if layers > _MOST_LAYERS:  # `_choose_dtype` makes them all
+        raise InputError(f"{name}: no model has {layers:,} layers: copy or download it again")
     return config
 
 

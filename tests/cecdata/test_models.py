@@ -202,6 +202,12 @@ def test_a_damaged_gguf_file_is_named(tmp_path, monkeypatch, capsys, data, messa
     assert "for the first time" not in capsys.readouterr().err
 
 
+def test_a_gguf_file_of_countless_layers_is_refused(tmp_path):
+    """At once: its parameters are counted by making them, which would take minutes."""
+    with pytest.raises(InputError, match=r"judge\.gguf: no model has 1,000,000,000 layers"):
+        open_scorer(gguf(tmp_path / "judge.gguf", **{"llama.block_count": 10**9}))
+
+
 def test_a_gguf_file_judges_while_it_is_whole(tmp_path, monkeypatch, capsys):
     """With what the extra `lm` brings; without its last bytes it is refused by name, at once."""
     from tiny_models import llama_gguf
