@@ -28,6 +28,7 @@ from cectrain.corrector.folder import (
     hash_weights,
     locate_model,
 )
+from cectrain.corrector.policy import make_reader
 from cectrain.data.shards import PairSource
 from cectrain.distributed import world_size
 from cectrain.model.policy import save_model
@@ -131,8 +132,9 @@ def summary(job: Job, trained: Trained, reward: RewardConfig, *, seconds: float)
 
 def _answer_lines(job: Job, trained: Trained) -> str:
     """Return one JSON object a line: a held-out sentence, and the answers of three policies."""
-    sentences = [(pair.source, pair.target, pair.operator) for pair in job.heldout_pairs]
-    sentences += [(text, text, "clean") for text in job.clean]
+    read = make_reader(job.policy)  # as the policy was asked
+    sentences = [(read(p.source), read(p.target), p.operator) for p in job.heldout_pairs]
+    sentences += [(read(text), read(text), "clean") for text in job.clean]
     scores = (trained.before, trained.after, trained.best)
     answers = zip(*(stage.answers for stage in scores), strict=True)
     names = ("source", "target", "operator", "before", "after", "best")

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -20,6 +21,7 @@ from cectrain.cli import cli
 from cectrain.corrector.policy import load, make_reader
 from cectrain.data.shards import HELD_OUT, TRAIN, Pair
 from cectrain.data.training_pairs import labelled_pairs, select_pairs
+from cectrain.run import results
 from cectrain.run.heldout import evaluate
 from cectrain.run.loss import collate, loss_function
 from cectrain.run.supervised import learning_rate, set_gradient
@@ -361,7 +363,7 @@ def test_two_processes_make_one_policy(dataset_path, start, tmp_path):
 
 
 def test_what_a_policy_cannot_read_is_read_as_in_a_corrector(tmp_path):
-    """In pairs to train on and in held-out ones."""
+    """In pairs to train on, in held-out ones, and in the answers to them that are written."""
     policy = load("builtin", device="cpu")
     rows = [
         ("他己经来了。😀①", "他已经来了。😀①"),
@@ -380,3 +382,9 @@ def test_what_a_policy_cannot_read_is_read_as_in_a_corrector(tmp_path):
     assert scores == evaluate(policy, plain, [])
     assert "\ufffd" not in "".join(scores.answers)
     assert scores.over_correction == 0
+    job = SimpleNamespace(policy=policy, heldout_pairs=everything, clean=["走吧😀"])
+    answers = replace(scores, answers=(*scores.answers, "走吧·"))
+    lines = results._answer_lines(job, SimpleNamespace(before=answers, after=answers, best=answers))
+    for line in map(json.loads, lines.splitlines()):
+        assert line["operator"] == "labelled" or line["target"] == line["best"] == "走吧·"
+        assert line["target"] == read(line["target"])
