@@ -63,13 +63,15 @@ def _split_field(source: str, start: int, end: int) -> Iterator[Passage]:
 def _find_column(names: Sequence[str], column: str) -> int:
     if column not in names:
         raise InputError(f"has no column {column!r}: {did_you_mean(column, [*names])}")
+    if (count := names.count(column)) > 1:
+        raise InputError(f"has {count} columns {column!r}: rename or remove all but one")
     return names.index(column)
 
 
 def find_values(source: str, column: str) -> Iterator[Passage]:
     """Yield the texts under a key of JSON lines. Raises InputError for a line that is no object."""
     decoder = json.JSONDecoder()
-    for number, line in enumerate(re.finditer(r"[^\n]*\S[^\n]*", source), 1):
+    for number, line in enumerate(re.finditer(r"[^\n]*\S[^\n]*", source)):
         at, keys = line.start() + line[0].find("{") + 1, list[str]()
         try:
             while source[at : at + 1] != "}":
@@ -80,9 +82,10 @@ def find_values(source: str, column: str) -> Iterator[Passage]:
                     yield _read_string(source, at + 1, end - 1)
                 keys.append(key)
                 at = _skip_between(source, end)
-        except ValueError as error:
-            raise InputError(f"has no object of JSON in line {number} ({error})") from error
-        if number == 1:
+        except json.JSONDecodeError as error:
+            row = source.count("\n", 0, line.start()) + 1
+            raise InputError(f"has no object of JSON in line {row} ({error.msg})") from error
+        if number == 0:
             _find_column(keys, column)
 
 
