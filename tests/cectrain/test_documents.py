@@ -181,7 +181,7 @@ def test_one_column_of_a_table_is_corrected(name, ending):
     [
         ("a.csv", "甲,乙\n", "has no column '文'.*available: 甲, 乙"),
         ("a.jsonl", '{"文本": "好"}\n', "has no column '文': did you mean '文本'"),
-        ("a.jsonl", '{"文": "好"}\n\n{"文": \n', r"no object of JSON in line 3 \(Expecting value\)"),
+        ("a.jsonl", '{"文": "好"}\n\n{"文": \n', r"JSON in line 3 \(Expecting value\)"),
         ("a.csv", "甲,文,文\n", "has 2 columns '文': rename or remove all but one"),
         ("a.csv", "甲;文;文\n他;好;坏\n", "has 2 columns '文'"),
         ("a.md", "甲", "has no columns: --column is for .csv"),
