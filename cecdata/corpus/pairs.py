@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 # Names of columns in a header line and in records; messages name them in this order.
 # `origin` is not one of them: in this project's datasets it names the corpus of a sentence.
 SOURCE_NAMES = (
-    "source", "src", "original_text", "wrong", "input", "text", "sentence",
-    "原文", "原句", "错句", "错误句子", "输入", "文本", "句子",
+    "source", "src", "original_text", "original", "wrong", "incorrect", "input", "text", "sentence",
+    "原文", "原句", "错句", "错误句子", "错误文本", "错误", "输入", "文本", "句子",
 )  # fmt: skip
 REFERENCE_NAMES = (
-    "reference", "target", "tgt", "correct_text", "corrected", "correct", "output",
-    "正句", "正确句子", "改正", "修改后", "参考", "答案", "正确",
+    "reference", "target", "tgt", "correct_text", "corrected", "correct", "right", "output",
+    "正句", "正确句子", "正确文本", "改正", "修改后", "参考", "答案", "正确",
 )  # fmt: skip
 PREDICTION_NAMES = (
     "prediction", "predict", "pred", "hypothesis", "output", "answer", "预测", "输出",

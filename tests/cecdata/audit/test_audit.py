@@ -85,6 +85,8 @@ def test_other_kinds(source, target, kind):
         ("source\ttarget\n己经\t已经\n", [("己经", "已经")]),
         ("id\tsource\ttarget\tnote\nA1\t己经\t已经\t-\n", [("己经", "已经")]),
         ("target\tsource\n已经\t己经\n", [("己经", "已经")]),
+        ("wrong\tright\n己经\t已经\n", [("己经", "已经")]),
+        ("正确\t错误\n已经\t己经\n", [("己经", "已经")]),
         ('1\t"己""经"\t"已""经"\n', [('己"经', '已"经')]),
         ('{"source": "己经", "target": "已经"}', [("己经", "已经")]),
     ],
