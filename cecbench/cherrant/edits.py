@@ -20,8 +20,27 @@ MOST_STEPS = 500_000
 #: The limit for the cells of the grid of two texts, which take 11 bytes each.
 MOST_CELLS = 1 << 27
 
-#: operation bit, source start, source end, target start, target end; half open
-Step = tuple[int, int, int, int, int]
+
+class Step(NamedTuple):
+    """An operation, one bit, from source[start:end] to target[target_start:target_end]."""
+
+    operation: int
+    start: int
+    end: int
+    target_start: int
+    target_end: int
+
+    def is_before(self, other: Step) -> bool:
+        """Return whether the other step begins where this one ends, in both texts."""
+        return (self.end, self.target_end) == (other.start, other.target_start)
+
+    def cut(self, source: str, target: str) -> tuple[str, str]:
+        """Return the parts of the source and of the target."""
+        return source[self.start : self.end], target[self.target_start : self.target_end]
+
+    def extend_to(self, last: Step, operation: int) -> Step:
+        """Return one step in place of this one, the last one and all between them."""
+        return Step(operation, self.start, last.end, self.target_start, last.target_end)
 
 
 def align(
@@ -45,7 +64,7 @@ def align(
     points = code_points_of(source), code_points_of(target)
     operations, widths = kernels.fill_grid(*points, read_attributes(dictionaries))
     steps, lengths, capped = kernels.find_paths(operations, widths, first_only, MOST_STEPS)
-    listed = map(tuple, steps.tolist())
+    listed = map(Step._make, steps.tolist())
     return [list(islice(listed, length)) for length in lengths.tolist()], capped
 
 
@@ -59,7 +78,7 @@ MATCH, TRANSPOSE, SUBSTITUTE, INSERT, DELETE = 1, 2, 4, 8, 16
 
 
 def merge(steps: list[Step], source: str, target: str) -> list[Step]:
-    """Return the edits, each as (operation, source start, source end, target start, target end).
+    """Return the edits that the steps are merged to.
 
     First, neighbouring steps merge. A run of deletions alone, or of insertions alone, becomes one
     edit; deletions mixed with insertions stay separate; any other mixture becomes one substitution.
@@ -84,62 +103,56 @@ def merge(steps: list[Step], source: str, target: str) -> list[Step]:
 
 
 def _merge_neighbours(steps: list[Step]) -> list[Step]:
-    merged: list[Step] = []
-    run: list[Step] = []
-    for step in steps:
-        together = run and run[-1][2] == step[1] and run[-1][4] == step[3]
-        if run and (not together or step[0] == TRANSPOSE or run[-1][0] == TRANSPOSE):
-            merged.extend(_merge_run(run))
-            run = []
-        run.append(step)
-    merged.extend(_merge_run(run))
-    return merged
+    runs = [steps[:1]]
+    for last, step in pairwise(steps):
+        if last.is_before(step) and TRANSPOSE not in (last.operation, step.operation):
+            runs[-1].append(step)
+        else:
+            runs.append([step])
+    return [step for run in runs for step in _merge_run(run)]
 
 
 def _merge_run(run: list[Step]) -> list[Step]:
     """Return the steps of a run as one; as they are, if only insertions and deletions are mixed."""
     if len(run) == 1:
         return run
-    operations = {step[0] for step in run}
+    operations = {step.operation for step in run}
     if operations == {INSERT, DELETE}:
         return run
-    operation = run[0][0] if len(operations) == 1 else SUBSTITUTE
-    return [(operation, run[0][1], run[-1][2], run[0][3], run[-1][4])]
+    operation = operations.pop() if len(operations) == 1 else SUBSTITUTE
+    return [run[0].extend_to(run[-1], operation)]
 
 
 def _read_edit(runs: list[Step], at: int, source: str, target: str) -> tuple[Step, int]:
+    """Return the edit that begins with a run, and how many runs it consists of."""
     for count, transposed in ((2, False), (3, True)):
         group = runs[at : at + count]
         if len(group) < count or not _has_one_between(group, transposed=transposed):
             continue
         first, last = group[0], group[-1]
         if _is_exchange(first, last, source, target, transposed=transposed):
-            return (TRANSPOSE, first[1], last[2], first[3], last[4]), count
+            return first.extend_to(last, TRANSPOSE), count
     return runs[at], 1
 
 
 def _has_one_between(group: list[Step], *, transposed: bool) -> bool:
     """Return whether one match, or one transposition, is between the first and the last."""
-    touching = [a[2] == b[1] and a[4] == b[3] for a, b in pairwise(group)]
+    touching = [step.is_before(after) for step, after in pairwise(group)]
     if transposed:
-        return all(touching) and group[1][0] == TRANSPOSE
+        return all(touching) and group[1].operation == TRANSPOSE
     return not any(touching)
 
 
 def _is_exchange(first: Step, last: Step, source: str, target: str, *, transposed: bool) -> bool:
     """Return whether two steps exchange their texts, or move one text."""
-    kinds = {first[0], last[0]}
-    if kinds == {SUBSTITUTE} and not transposed:
-        there = source[first[1] : first[2]], target[last[3] : last[4]]
-        back = source[last[1] : last[2]], target[first[3] : first[4]]
-        return is_swap(there, back)
-    if kinds != {INSERT, DELETE}:
-        return False
-    texts = [
-        source[step[1] : step[2]] if step[0] == DELETE else target[step[3] : step[4]]
-        for step in (first, last)
-    ]
-    return is_move(texts[0], texts[1])
+    first_text, first_target = first.cut(source, target)
+    last_text, last_target = last.cut(source, target)
+    operations = first.operation, last.operation
+    if operations == (SUBSTITUTE, SUBSTITUTE) and not transposed:
+        return is_swap((first_text, last_target), (last_text, first_target))
+    if operations == (DELETE, INSERT):
+        return is_move(first_text, last_target)
+    return operations == (INSERT, DELETE) and is_move(first_target, last_text)
 
 
 def is_swap(there: tuple[str, str], back: tuple[str, str]) -> bool:
@@ -243,7 +256,7 @@ def annotate(
     return Annotation(target, tuple(readings), capped=capped)
 
 
-def _to_span(step: tuple[int, int, int, int, int], source: str, target: str) -> SpanEdit:
+def _to_span(step: Step, source: str, target: str) -> SpanEdit:
     """Return a step as an edit, without the characters at its ends that did not change."""
     operation, start, end, t_start, t_end = step
     if operation == SUBSTITUTE:

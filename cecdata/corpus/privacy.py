@@ -57,10 +57,9 @@ def mask_text(text: str) -> str:
     >>> mask_text("订单号是13812345678901，总共3张。")
     '订单号是13812345678901，总共3张。'
     """
-    while (
-        masked := _mask_once(text)
-    ) != text:  # a placeholder is another neighbour than its number
-        text = masked
+    masked = _mask_once(text)
+    while masked != text:  # what stands beside a placeholder may now match
+        text, masked = masked, _mask_once(masked)
     return text
 
 

@@ -195,43 +195,42 @@ class _Strings:
     def __init__(self, points: NDArray[np.uint32], han: NDArray[np.bool_]) -> None:
         self._points, self._han = points, han
         self._total = max(int(han.sum()), 1)
+        # by length: the hash of the string from each place, whether it is Han, and the counts
         self._keys: list[Hashes] = [np.zeros(len(points), np.uint64)]
+        self._is_han = [np.ones(len(points), np.bool_)]
         self._distinct: list[tuple[Hashes, Longs]] = [self._count_keys(self._keys[0][:0])]
-        self._whole = [np.ones(len(points), np.bool_)]
-        for length in range(1, LONGEST_NEW + 1):
-            last = length - 1
-            keys = self._keys[-1].copy()
-            ahead = len(points) - last
-            keys[:ahead] = (keys[:ahead] ^ points[last:].astype(np.uint64)) * _FACTOR
+        for last in range(LONGEST_NEW):  # the place of the last character in the string
+            keys, is_han = self._keys[-1].copy(), self._is_han[-1].copy()
+            fitting = len(points) - last
+            keys[:fitting] = (keys[:fitting] ^ points[last:].astype(np.uint64)) * _FACTOR
             keys ^= keys >> np.uint64(29)
-            whole = self._whole[-1].copy()
-            whole[:ahead] &= han[last:]
-            whole[ahead:] = False
-            self._whole.append(whole)
+            is_han[:fitting] &= han[last:]
+            is_han[fitting:] = False
             self._keys.append(keys)
-            self._distinct.append(self._count_keys(keys[whole]))
+            self._is_han.append(is_han)
+            self._distinct.append(self._count_keys(keys[is_han]))
 
     def find_words_of_length(self, length: int, least: float) -> list[tuple[int, int]]:
         """Return a place and the count of each word of this length."""
-        begins = np.flatnonzero(self._whole[length])
+        begins = np.flatnonzero(self._is_han[length])
         keys = self._keys[length][begins]
         order = np.argsort(keys, kind="stable")
         keys, begins = keys[order], begins[order]
         first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
         counts = np.diff(np.append(first, len(keys)))
         frequent = counts >= FEWEST
-        bound = np.zeros(len(first), np.bool_)
+        is_bound = np.zeros(len(first), np.bool_)
         begin = begins[first[frequent]]
-        bound[frequent] = self._measure_binding(begin, counts[frequent], length) > least
-        number = np.repeat(np.arange(len(first)), counts)
-        inside = bound[number]
-        number, begins = number[inside], begins[inside]
-        free = np.full(len(first), np.inf)
-        for places in (begins - 1, begins + length):
-            free = np.minimum(free, self._measure_entropy(number, places, len(first)))
-        words = np.flatnonzero(bound & (free > FREE))
-        at = begins[np.searchsorted(number, words)]
-        return list(zip(at.tolist(), counts[words].tolist(), strict=True))
+        is_bound[frequent] = self._measure_binding(begin, counts[frequent], length) > least
+        string = np.repeat(np.arange(len(first)), counts)  # the number of that at each place
+        inside = is_bound[string]
+        string, begins = string[inside], begins[inside]
+        freedom = np.full(len(first), np.inf)
+        for beside in (begins - 1, begins + length):
+            freedom = np.minimum(freedom, self._measure_entropy(string, beside, len(first)))
+        words = np.flatnonzero(is_bound & (freedom > FREE))
+        places = begins[np.searchsorted(string, words)]
+        return list(zip(places.tolist(), counts[words].tolist(), strict=True))
 
     def _measure_binding(self, begins: Longs, counts: Longs, length: int) -> Doubles:
         """Return the mutual information of the two parts of each string, where it is least."""
@@ -247,12 +246,14 @@ class _Strings:
         distinct, counts = self._distinct[length]
         return counts[np.searchsorted(distinct, keys)]
 
-    def _measure_entropy(self, number: Longs, places: Longs, size: int) -> Doubles:
-        """Return the entropy of the characters at the places that belong to each number."""
-        signs = np.where(self._han[places], self._points[places], 0).astype(np.int64)
-        pairs, counts = np.unique(number << 21 | signs, return_counts=True)
-        total = np.bincount(number, minlength=size)[pairs >> 21]
-        shares = counts / total
+    def _measure_entropy(self, string: Longs, beside: Longs, size: int) -> Doubles:
+        """Return the entropy of the characters beside each of `size` strings.
+
+        string: the number of one for each place. beside: the places of the characters.
+        """
+        points = np.where(self._han[beside], self._points[beside], 0).astype(np.int64)
+        pairs, counts = np.unique(string << 21 | points, return_counts=True)
+        shares = counts / np.bincount(string, minlength=size)[pairs >> 21]
         return np.asarray(np.bincount(pairs >> 21, -shares * np.log(shares), size), np.float64)
 
     @staticmethod

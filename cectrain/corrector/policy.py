@@ -101,18 +101,21 @@ def write_greedily(policy: Policy, sources: Sequence[str], batch: int) -> list[W
     prompts = [prompt_ids(policy, source) for source in sources]
     write = _write_from_drafts if speculative.is_supported(policy.model) else _write_token_by_token
 
-    def run(chosen: list[int]) -> list[Written]:
-        texts = [sources[i] for i in chosen]
+    def write_batch(numbers: list[int]) -> list[Written]:
+        """Return the answers to the sources of these numbers.
+
+        Each is cut at its own budget, so that it does not depend on the others.
+        """
+        texts = [sources[number] for number in numbers]
         budgets = [token_budget(policy, text) for text in texts]
-        written = write(policy, [prompts[i] for i in chosen], texts, budgets)
-        # Each row is cut at its own budget, so that an answer does not depend on its batch.
+        answers = write(policy, [prompts[number] for number in numbers], texts, budgets)
         return [
             Written(answer.tokens[:budget], answer.log_probs[:budget])
-            for answer, budget in zip(written, budgets, strict=True)
+            for answer, budget in zip(answers, budgets, strict=True)
         ]
 
     with speculative.pause_training(policy.model):
-        return list(run_in_batches([len(ids) for ids in prompts], batch, run))
+        return list(run_in_batches([len(ids) for ids in prompts], batch, write_batch))
 
 
 def correct_texts(policy: Policy, sources: Sequence[str], batch: int = 64) -> list[str]:

@@ -56,9 +56,8 @@ def make_mask(values):
 def count_positions(mask, length, wanted):
     """Return the number of positions 0..length that have a bit of `wanted`."""
     count, bits = np.uint16(0), np.uint16(wanted)
-    for i in range(
-        np.uint64(length + 1)
-    ):  # 16-bit and without branches: the compiler vectorises it
+    # 16-bit and without branches: the compiler vectorises it
+    for i in range(np.uint64(length + 1)):
         count = np.uint16(count + np.uint16((mask[i] & bits) != 0))
     return np.int64(count)
 

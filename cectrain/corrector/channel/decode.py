@@ -76,35 +76,36 @@ def _number_states(work, used):
 def _run_forward(lm, work, cool, total):
     """Fill `best`, `back` and `forward` of each state, and the chances of the steps.
 
-    Return the number of steps: pairs of a state and one before it.
+    A step leads from a state before to this one. Return the number of steps.
     """
-    step = 0
+    steps = 0
     for state in range(total):
-        edge, left = work.entry[state], work.previous[state]
+        edge, edge_before = work.entry[state], work.previous[state]
         word, price = work.word[edge], work.price[edge]
         work.slot[state], work.back[state] = -1, -1
-        if left < 0:
+        if edge_before < 0:  # the clause begins with this word
             work.best[state] = lm.log_prob[word] + price
             work.forward[state] = 1.0
             continue
-        before = work.word[left]
-        work.slot[state] = find_bigram(lm.bigrams, lm.bigram_marks, lm.bigram_shift, before, word)
-        first, count = work.low[left], work.states[left]
+        left = work.word[edge_before]
+        work.slot[state] = find_bigram(lm.bigrams, lm.bigram_marks, lm.bigram_shift, left, word)
+        first, count = work.low[edge_before], work.states[edge_before]
         best = -1e9
         for k in range(count):
-            score = price + log_prob_of_triple(lm, work.slot[first + k], before, word)
-            score += work.best[first + k]
-            work.step[step + k] = score
+            before = first + k
+            score = price + log_prob_of_triple(lm, work.slot[before], left, word)
+            score += work.best[before]
+            work.step[steps + k] = score
             if score > best:
-                best, work.back[state] = score, first + k
+                best, work.back[state] = score, before
         forward = 0.0
         for k in range(count):
-            chance = math.exp((work.step[step + k] - best) * cool)
-            work.step[step + k] = chance
+            chance = math.exp((work.step[steps + k] - best) * cool)
+            work.step[steps + k] = chance
             forward += work.forward[first + k] * chance
         work.best[state], work.forward[state] = best, forward
-        step += count
-    return step
+        steps += count
+    return steps
 
 
 @called

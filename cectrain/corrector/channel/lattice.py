@@ -240,7 +240,10 @@ def _add_two_errors(clause, begin, place, node, price, floor, used):
 
 @called
 def _add_unchanged(clause, begin, place, node, price, floor, used):
-    """Add the words that continue as written after this node, which stands for [begin, place)."""
+    """Add the words that go on as written from `place`.
+
+    `node` of the trie stands for their characters before it, whose errors have this price.
+    """
     points, lm, n = clause.points, clause.lm, len(clause.points)
     while True:
         word = lm.word[node]
