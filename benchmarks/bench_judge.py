@@ -23,7 +23,7 @@ from bench_rescore import Row, mean, outcomes
 
 from cecbench.benchmarks.catalogue import load_benchmark
 from cecdata.lm import LanguageModel, open_scorer
-from cecdata.models.causal import CausalModel, prompt_ids
+from cecdata.models.causal import CausalModel, encode_prompt
 from cectrain.corrector.calibration import (
     find_right_changes,
     fit_logistic,
@@ -55,7 +55,7 @@ def ask_behind_prompt(
 ) -> Sequence[float]:
     """Return log P(changed | prompt, text) − log P(text | prompt, text) of each change."""
     model = CausalModel(scorer._model, scorer._tokenizer, prompt)  # noqa: SLF001 - no public way
-    question, encode = prompt_ids(model, text), scorer._ids  # noqa: SLF001
+    question, encode = encode_prompt(model, text), scorer._ids  # noqa: SLF001
     scorer._ids = lambda written: question + encode(written)[1:]  # noqa: SLF001
     try:
         return list(scorer.log_ratios_of([text], [changes])[0])

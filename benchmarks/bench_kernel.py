@@ -25,12 +25,12 @@ from listing import Listing
 from listing import Table as ListingTable
 from listing import tables as listing_tables
 
-from cecdata.common.kernels import string_buffers
+from cecdata.common.kernels import view_string_buffers
 from cecdata.config import Config
 from cecdata.hanzi.characters import standard_characters
 from cecdata.operators import OPERATORS, Operator
 from cecdata.perturbation import kernel
-from cecdata.perturbation.engine import Histogram, Perturber, make_scratch, sentence_arrays
+from cecdata.perturbation.engine import Histogram, Perturber, make_scratch, view_sentences
 from cecdata.perturbation.kernel.layout import Draws, Output, Scratch
 from cecdata.perturbation.tables import Compiled, compile_recipe, compile_tables
 
@@ -63,17 +63,17 @@ class Work:
         histogram.add(batch.column("text"))
         perturber = Perturber(config, histogram.rates(), tables)
         config = replace(config, protect_spans=False)
-        output = perturber.output(sentence_arrays(batch, config))
+        output = perturber.output(view_sentences(batch, config))
         for array in output:
             array.fill(0)
         return cls(config, tables, batch, perturber.draws, make_scratch(config, tables), output)
 
     def numba(self) -> int:
-        given = sentence_arrays(self.batch, self.config)
+        given = view_sentences(self.batch, self.config)
         return int(kernel.perturb(given, self.draws, self.tables.arrays, self.scratch, self.output))
 
     def c(self, library: ctypes.CDLL) -> int:
-        data, offsets = string_buffers(self.batch.column("text"))
+        data, offsets = view_string_buffers(self.batch.column("text"))
         c, arrays = self.config, self.tables.arrays
         slots, operators = len(arrays.eligible), len(arrays.inserts)
         read = (

@@ -27,7 +27,7 @@ from cectrain.data.training_pairs import select_pairs
 from cectrain.model.policy import load_policy
 from cectrain.reward.group_reward import GroupReward
 from cectrain.run import trainer
-from cectrain.run.ppo import arguments
+from cectrain.run.ppo import make_arguments
 
 KINDS = {
     "plain GRPO": ["ppo.baseline=group", "ppo.whiten=none"],
@@ -81,7 +81,7 @@ def stepper(options: argparse.Namespace, more: list[str], out: Path):  # noqa: A
     policy = load_policy(PolicyConfig(name=options.model), "cpu")
     pairs = select_pairs(open_shards(options.data), DataConfig(), 64, 42)
     reward = GroupReward(encoder(options.encoder), made.reward, options.candidates)
-    args = arguments(made.ppo, out=out / "run", seed=42, new_tokens=72, processes=1, cpu=True)
+    args = make_arguments(made.ppo, out=out / "run", seed=42, new_tokens=72, processes=1, cpu=True)
     one = trainer.GroupTrainer(policy, pairs, reward, made.ppo, args)
     one.create_optimizer_and_scheduler(1000)
     rows = iter(one.get_train_dataloader())

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from cecbench.benchmarks.catalogue import load_benchmark
-from cecdata.hanzi.readings import near_sound, same_sound
+from cecdata.hanzi.readings import have_same_sound, link_sounds
 from cecdata.lm.language_model import apply_change
 from cectrain.corrector.calibration import find_right_changes
 from cectrain.corrector.channel.inverse import load_shipped_channel
@@ -126,7 +126,7 @@ def misses(rows: Sequence[Row], found: Confidences) -> tuple[float, float, Count
                 if right in {text for text, _ in load_shipped_channel().row(source[at])}:
                     causes["below the margin"] += 1
                     continue
-                alike = same_sound(source[at], right) or near_sound(source[at], right)
+                alike = have_same_sound(source[at], right) or link_sounds(source[at], right)
                 causes[f"not in a confusion set, {'alike in sound' if alike else 'other'}"] += 1
         whole += causes.total() == before
     return 100 * whole / max(1, erroneous), proposed / max(1, len(rows)), causes

@@ -26,7 +26,7 @@ from cectrain.corrector.policy import Policy
 from cectrain.data.shards import open_shards
 from cectrain.data.training_pairs import select_pairs
 from cectrain.model.policy import add_adapter, load_policy
-from cectrain.run.loss import IGNORED, collate, loss_function, product_dtype
+from cectrain.run.loss import IGNORED, choose_product_dtype, collate, make_loss
 from cectrain.run.supervised import Batch, read_batch
 
 SIZE = 2048  # of the product whose speed is measured
@@ -53,8 +53,8 @@ def main() -> None:
         for step in range(options.rounds + 1)
     ]
     passes = {
-        "rows as a whole": loss_function(policy, SftConfig().precision, fast_forward=False),
-        "one beginning": loss_function(policy, SftConfig().precision),
+        "rows as a whole": make_loss(policy, SftConfig().precision, fast_forward=False),
+        "one beginning": make_loss(policy, SftConfig().precision),
     }
     seconds: dict[str, list[float]] = {name: [] for name in passes}
     for round_number, batch in enumerate(batches):
@@ -75,7 +75,7 @@ def main() -> None:
 
 def product_speed() -> float:
     """Return the operations a CPU second of one product in the type that `auto` takes."""
-    left, right = torch.randn(2, SIZE, SIZE).to(product_dtype("auto"))
+    left, right = torch.randn(2, SIZE, SIZE).to(choose_product_dtype("auto"))
     for repeats in (1, 8):  # the first one warms up
         started = time.process_time()
         for _ in range(repeats):

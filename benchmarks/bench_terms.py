@@ -20,13 +20,13 @@ from common import arguments, machine
 
 from cecdata.hanzi.characters import is_han
 from cecdata.hanzi.components import look_alikes
-from cecdata.hanzi.readings import homophones
+from cecdata.hanzi.readings import list_homophones
 from cecdata.lm.ngrams import find_model
 from cectrain.corrector.correction import Correction
 from cectrain.corrector.corrector import Corrector
 from cectrain.corrector.wordlists import MOST_TERMS, Phrases
 
-LIKE = {"sound": homophones, "shape": lambda character: tuple(look_alikes(character))[:8]}
+LIKE = {"sound": list_homophones, "shape": lambda character: tuple(look_alikes(character))[:8]}
 GOALS = {"recall": 0.90, "precision": 0.95, "more changes": 0.003, "slow-down": 0.10}
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cecdata.config import Config, load
-from cecdata.corpus.ids import id_column
+from cecdata.corpus.ids import make_id_column
 from cecdata.shards.schema import SENTENCE
 
 SHORT = 22.6  # code points: the mean length of the paper's sentences
@@ -57,7 +57,7 @@ def sentences(path: Path, count: int, mean: float | None = None) -> pa.RecordBat
     order = np.random.default_rng(1).permutation(fit)[:count]
     chosen = text.take(pa.array(order))
     origin = pa.array(["benchmark"] * len(chosen))
-    return pa.RecordBatch.from_arrays([id_column(chosen), chosen, origin], schema=SENTENCE)
+    return pa.RecordBatch.from_arrays([make_id_column(chosen), chosen, origin], schema=SENTENCE)
 
 
 def cpu_s(work: Callable[[], object]) -> float:

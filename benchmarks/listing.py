@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 import re
 
-from cecdata.hanzi.characters import frequency, standard_characters
+from cecdata.hanzi.characters import find_frequency, standard_characters
 from cecdata.operators import OPERATORS
 
 ENTRIES = 6_000
@@ -21,7 +21,7 @@ Table = dict[str, list[str]]
 
 def tables() -> dict[str, Table]:
     """Return the candidates of the most frequent characters for the table-driven operators."""
-    ranked = sorted(standard_characters(), key=frequency, reverse=True)
+    ranked = sorted(standard_characters(), key=find_frequency, reverse=True)
     found: dict[str, Table] = {}
     for name in ("homophone", "near_glyph", "radical"):
         table: Table = {}

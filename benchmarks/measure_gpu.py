@@ -33,7 +33,7 @@ from cecdata.hanzi.characters import standard_characters
 from cectrain import config
 from cectrain.corrector.folder import WEIGHTS
 from cectrain.run import metrics_log
-from cectrain.run.results import versions
+from cectrain.run.results import read_versions
 from cectrain.train import train
 
 #: hidden size, inner size, layers, heads, heads of keys; the second is tiny
@@ -118,7 +118,7 @@ class Bench:
             small += ["data.fresh=false", "ppo.groups=4", "ppo.new_tokens=8", "policy.max_chars=24"]
         out = Path(tempfile.mkdtemp(dir=self.folder)) / "run"
         train(self.data, out, config.load(recipe, [*small, "ppo.eval_every=0", *settings]))
-        return metrics_log.lines(out / metrics_log.FILE, "ppo")
+        return metrics_log.read_lines(out / metrics_log.FILE, "ppo")
 
 
 def matrix_product(bench: Bench) -> Figures:
@@ -254,7 +254,12 @@ def measure(options: argparse.Namespace) -> None:
     """Measure what fits into the time, and write the JSON after each figure."""
     started = time.monotonic()
     card = torch.cuda.get_device_name() if options.device == "cuda" else "CPU"
-    found: dict[str, Any] = {"card": card, "versions": versions(), "figures": {}, "missing": {}}
+    found: dict[str, Any] = {
+        "card": card,
+        "versions": read_versions(),
+        "figures": {},
+        "missing": {},
+    }
     options.out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as name:
         bench = Bench(options, Path(name))

@@ -15,7 +15,7 @@ from cecbench.sums import CATEGORIES
 from cecbench.systems.base import STATUSES
 from cecdata.common import html
 from cecdata.common.durable import Workspace
-from cecdata.common.html import Html, make_details, percent, table
+from cecdata.common.html import Html, format_percent, make_details, write_table
 from cecdata.hanzi import errortypes
 
 FILE = "index.html"
@@ -33,7 +33,7 @@ def write_report(runs: Sequence[Run], out: Path) -> Path:
 def make_page(runs: Sequence[Run]) -> str:
     """Return the whole page."""
     parts = (_make_head, _make_scores, _make_behaviour, _make_categories, _list_misjudged)
-    return html.page(TITLE, "\n".join(part(runs) for part in parts), chinese=True)
+    return html.write_page(TITLE, "\n".join(part(runs) for part in parts), chinese=True)
 
 
 def _make_head(runs: Sequence[Run]) -> str:
@@ -49,13 +49,13 @@ def _make_head(runs: Sequence[Run]) -> str:
 def _make_scores(runs: Sequence[Run]) -> str:
     benchmarks = list(dict.fromkeys(run.benchmark for run in runs))
     rows = [
-        [system, *(_score_cell(cells.get(benchmark)) for benchmark in benchmarks)]
+        [system, *(_make_score_cell(cells.get(benchmark)) for benchmark in benchmarks)]
         for system, cells in group_scores_by_system(runs).items()
     ]
-    return f"<section><h2>Scores</h2>{table(['system', *benchmarks], rows)}</section>"
+    return f"<section><h2>Scores</h2>{write_table(['system', *benchmarks], rows)}</section>"
 
 
-def _score_cell(cell: Cell | None) -> Html:
+def _make_score_cell(cell: Cell | None) -> Html:
     if cell is None or cell.value is None:
         return Html("" if cell is None else "–")
     ends = "" if cell.low is None else f"<small>{cell.low:.1f}–{cell.high:.1f}</small>"
@@ -71,9 +71,9 @@ def _make_behaviour(runs: Sequence[Run]) -> str:
             name,
             run.benchmark + (" (synthetic)" if run.values["synthetic"] else ""),
             f"{run.values['rows_scored']} of {run.values['rows_read']}",
-            _clean_cell(run),
-            percent(run.values.get("behaviour.length_violation_rate"), unit=" %"),
-            percent(run.values.get("behaviour.copy_rate"), unit=" %"),
+            _make_clean_cell(run),
+            format_percent(run.values.get("behaviour.length_violation_rate"), unit=" %"),
+            format_percent(run.values.get("behaviour.copy_rate"), unit=" %"),
             run.values["usage"].get("sentences_per_s", "–"),
             *(run.values["answers"].get(status, 0) for status in present),
         ]
@@ -81,17 +81,17 @@ def _make_behaviour(runs: Sequence[Run]) -> str:
     ]
     meanings = "".join(f"<li><b>{name}</b>: {escape(STATUSES[name])}</li>" for name in present)
     signatures = [[name, run.benchmark, run.values["signature"]] for run, name in name_runs(runs)]
-    signed = table(["system", "benchmark", "signature"], signatures, words=(2,))
+    signed = write_table(["system", "benchmark", "signature"], signatures, words=(2,))
     return (
-        f"<section><h2>What each run did</h2>{table([*heads, *present], rows)}"
+        f"<section><h2>What each run did</h2>{write_table([*heads, *present], rows)}"
         f"{make_details('Meaning of the answers’ statuses', f'<ul>{meanings}</ul>')}"
         f"{make_details('Signatures: what each number means', signed)}</section>"
     )
 
 
-def _clean_cell(run: Run) -> Html:
+def _make_clean_cell(run: Run) -> Html:
     clean = run.values["breakdown"]["clean"]
-    share = percent(clean["over_correction_rate"], unit=" %")
+    share = format_percent(clean["over_correction_rate"], unit=" %")
     return Html(f"{share}<small>{clean['changed']} of {clean['sentences']}</small>")
 
 
@@ -103,20 +103,20 @@ def _make_categories(runs: Sequence[Run]) -> str:
     for kind in CATEGORIES:
         parts = [run.values["breakdown"]["category"].get(kind) for run, _ in shown]
         if any(parts):
-            rows.append([kind, *map(_category_cell, parts)])
-    meanings = table(["category", "meaning"], list(errortypes.MEANING.items()), words=(0, 1))
+            rows.append([kind, *map(_make_category_cell, parts)])
+    meanings = write_table(["category", "meaning"], list(errortypes.MEANING.items()), words=(0, 1))
     return (
         "<section><h2>By category</h2><p>Each part’s F1 comes from the pooled counts of its own "
-        f"sentences.</p>{table(heads, rows) if rows else ''}"
+        f"sentences.</p>{write_table(heads, rows) if rows else ''}"
         f"{make_details('What the categories mean', meanings)}</section>"
     )
 
 
-def _category_cell(part: dict[str, float] | None) -> Html:
+def _make_category_cell(part: dict[str, float] | None) -> Html:
     if part is None or part["f"] is None:
         return Html("–")
-    low, high = percent(part["low"], 1), percent(part["high"], 1)
-    return Html(f"{percent(part['f'])}<small>{low}–{high}, n = {part['sentences']}</small>")
+    low, high = format_percent(part["low"], 1), format_percent(part["high"], 1)
+    return Html(f"{format_percent(part['f'])}<small>{low}–{high}, n = {part['sentences']}</small>")
 
 
 def judge_row(row: Row) -> str | None:
@@ -140,7 +140,7 @@ def _list_misjudged(runs: Sequence[Run]) -> str:
             rows.append([row.id, said, kind, row.source, row.prediction, row.target])
         if rows:
             title = f"{name}, {run.benchmark}: {len(rows)} of {len(wrong)}"
-            parts.append(make_details(title, table(heads, rows, words=(3, 4, 5))))
+            parts.append(make_details(title, write_table(heads, rows, words=(3, 4, 5))))
     return (
         "<section><h2>Misjudged sentences</h2><p>Missed: an error was not changed. Wrong: a "
         "sentence with errors was changed, but not into the reference. Over-corrected: a clean "

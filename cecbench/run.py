@@ -126,7 +126,7 @@ def collect_answers(
     block = system.block or UNRECORDED_BLOCK
     for start in range(0, len(rows), block):
         part = rows[start : start + block]
-        entry = journal.get(STEP, _key_of(start, part)) if journal is not None else None
+        entry = journal.get(STEP, _make_key(start, part)) if journal is not None else None
         answers = [Answer(*fields) for fields in entry["answers"]] if entry else []
         # Rows that an earlier run left open with --allow-missing are asked again without it.
         if answers and (allow_missing or all(a.status != "failed" for a in answers)):
@@ -141,13 +141,13 @@ def collect_answers(
                 _refuse_missing(system, part, answers)
             if journal is not None and system.block:
                 journal.record(
-                    STEP, _key_of(start, part), answers=[list(astuple(a)) for a in answers]
+                    STEP, _make_key(start, part), answers=[list(astuple(a)) for a in answers]
                 )
             yield part, answers
         advance_bar("sentences", len(part), len(rows))
 
 
-def _key_of(start: int, part: Sequence[Example]) -> str:
+def _make_key(start: int, part: Sequence[Example]) -> str:
     return f"{start}+{len(part)}:{part[0].id}"
 
 

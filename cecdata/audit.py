@@ -16,7 +16,7 @@ from rapidfuzz.distance import Levenshtein
 
 from cecdata.common.errors import InputError, UsageError
 from cecdata.corpus.pairs import ALIKE, PAIRS, read_texts
-from cecdata.hanzi.characters import code_point_slots, frequency, is_han, standard_characters
+from cecdata.hanzi.characters import find_frequency, is_han, make_slots, standard_characters
 from cecdata.hanzi.edits import Corruption, align
 from cecdata.operators import OPERATORS, Operator
 from cecdata.operators.base import CharConfusions, ConfusionSet, reweigh
@@ -135,7 +135,7 @@ def _is_one_han(edit: Corruption) -> bool:
 
 def name_other_kind(edit: Corruption, target: str) -> str:
     """Return the kind of an edit that does not replace one Han character by another."""
-    from cecdata.hanzi.components import splits
+    from cecdata.hanzi.components import list_splits
 
     old, new = edit.target, edit.source
     if not any(is_han(ord(sign)) for sign in old + new):
@@ -145,9 +145,9 @@ def name_other_kind(edit: Corruption, target: str) -> str:
     if not old:
         beside = target[max(0, edit.start - len(new)) : edit.start], target[edit.end :][: len(new)]
         return "repeated" if new in beside else "redundant"
-    if len(old) == 1 and any(split.parts == new for split in splits(old)):
+    if len(old) == 1 and any(split.parts == new for split in list_splits(old)):
         return "split"
-    if len(new) == 1 and any(split.parts == old for split in splits(new)):
+    if len(new) == 1 and any(split.parts == old for split in list_splits(new)):
         return "merged"
     if sorted(old) == sorted(new):
         return "swapped"
@@ -163,7 +163,7 @@ class Choices:
 
     def of(self, right: str, wrong: str) -> float:
         """Return P(wrong | right), or 0 if the wrong character is no candidate."""
-        slots = code_point_slots()
+        slots = make_slots()
         row, column = int(slots[ord(right)]) - 1, int(slots[ord(wrong)]) - 1
         key = row * len(standard_characters()) + column
         at = int(np.searchsorted(self.key, key))
@@ -213,7 +213,7 @@ def gather_choices(
     """
     count, parts = len(standard_characters()), []
     for operator in choose_substituting(prior, weights, known):
-        table = table_of(operator)
+        table = find_table(operator)
         rows = np.repeat(np.arange(count, dtype=np.int64), np.diff(table.bounds))
         weight = table.weight * prior[operator.name] / measure_editable_share(table)
         parts.append((rows * count + table.replacement, weight))
@@ -253,7 +253,7 @@ def measure_editable_share(table: ConfusionSet) -> float:
     return max(float(np.average(np.diff(table.bounds) > 0, weights=_read_frequencies())), 1e-9)
 
 
-def table_of(operator: Operator) -> ConfusionSet:
+def find_table(operator: Operator) -> ConfusionSet:
     """Return the confusion set of an operator that replaces single characters."""
     assert isinstance(operator.confusions, CharConfusions)
     return operator.confusions.build()
@@ -261,4 +261,4 @@ def table_of(operator: Operator) -> ConfusionSet:
 
 def _read_frequencies() -> NDArray[np.float64]:
     """Return the frequency of each standard character, [C]."""
-    return np.array([frequency(sign) for sign in standard_characters()])
+    return np.array([find_frequency(sign) for sign in standard_characters()])

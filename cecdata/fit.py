@@ -91,7 +91,7 @@ def _find_chances(
     }
     columns = {}
     for name, operator in operators.items():
-        editable = audit.measure_editable_share(audit.table_of(operator))
+        editable = audit.measure_editable_share(audit.find_table(operator))
         weights = {
             right: {item.replacement: item.weight for item in operator.confusions(right)}
             for right, _ in errors.substitutions

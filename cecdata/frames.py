@@ -13,7 +13,7 @@ import polars as pl
 
 from cecdata.builds.build import build as build_dataset
 from cecdata.builds.output import sync_copy
-from cecdata.builds.pairs import pairs_of
+from cecdata.builds.pairs import make_pairs_of_text
 from cecdata.common.errors import InputError, UsageError, did_you_mean
 from cecdata.common.settings import require
 from cecdata.common.store import is_remote
@@ -41,7 +41,7 @@ def perturb(text: str, recipe: str = "paper", **settings: object) -> list[dict[s
     ('他的病情已经好转。', False, 1)
     """
     require(isinstance(text, str), "text", text, "a sentence, in a str")
-    return pairs_of(text, load(recipe, **settings))
+    return make_pairs_of_text(text, load(recipe, **settings))
 
 
 def build(

@@ -13,7 +13,7 @@ import pyarrow as pa
 from cecdata.common import html
 from cecdata.common.durable import write_beside
 from cecdata.common.errors import VerificationError
-from cecdata.common.html import Html, percent, table
+from cecdata.common.html import Html, format_percent, write_table
 from cecdata.corpus.reading import report_unread
 from cecdata.shards.card import RATE, list_rate_rows
 from cecdata.shards.manifest import Counts, Manifest
@@ -67,7 +67,7 @@ def make_page(name: str, manifest: Manifest, sample: Sample) -> str:
         _make_rejects(manifest, sample),
         "<h2>Error rates</h2><p>Distance over length of the target, on average. A short "
         "sentence with one edit may already exceed a low rate, so the reachable rate can be higher "
-        "than the wanted one.</p>" + table(RATE, list_rate_rows(manifest)),
+        "than the wanted one.</p>" + write_table(RATE, list_rate_rows(manifest)),
         _make_confusions(len(replaced)),
     )
     rows_each = SHOWN // max(1, sample.kept["operator"].n_unique())
@@ -75,7 +75,7 @@ def make_page(name: str, manifest: Manifest, sample: Sample) -> str:
     rejected = sample.rejected_pairs.group_by("reason", maintain_order=True).head(SHOWN_REJECTED)
     rows = [*_to_rows(examples.with_columns(reason=pl.lit("kept"))), *_to_rows(rejected)]
     data = {"pairs": rows, "confusions": replaced}
-    return html.page(name, "\n".join(sections), Path(__file__), data, chinese=True)
+    return html.write_page(name, "\n".join(sections), Path(__file__), data, chinese=True)
 
 
 def _make_head(title: str, manifest: Manifest, what: str) -> list[str]:
@@ -100,9 +100,9 @@ def _make_counts(manifest: Manifest, pairs: pl.DataFrame, edits: pl.LazyFrame) -
     more = len(origins) - 40
     return (
         "<h2>Counts</h2><div class='figures'>"
-        + table(("operator", "pairs", "share"), operators)
-        + table(("kind of edit", "edits", "share"), _add_shares(_count_values(edits, kind)))
-        + table(("origin", "pairs", "share"), origins[:40])
+        + write_table(("operator", "pairs", "share"), operators)
+        + write_table(("kind of edit", "edits", "share"), _add_shares(_count_values(edits, kind)))
+        + write_table(("origin", "pairs", "share"), origins[:40])
         + "</div>"
         + (f"<p>… and {more:,} more origins.</p>" if more > 0 else "")
     )
@@ -134,7 +134,7 @@ def find_frequent_confusions(edits: pl.LazyFrame) -> list[tuple[str, str, str, i
 
 def _add_shares(counts: Sequence[tuple[str, int]]) -> list[tuple[str, str, str]]:
     total = sum(number for _, number in counts) or 1
-    return [(name, f"{n:,}", percent(n / total, 1, " %")) for name, n in counts]
+    return [(name, f"{n:,}", format_percent(n / total, 1, " %")) for name, n in counts]
 
 
 def _make_rejects(manifest: Manifest, sample: Sample) -> str:
@@ -155,9 +155,9 @@ def _reject_table(what: str, counts: Counts, examples: Mapping[str, Sequence[str
     rows = []
     for reason, n in counts.rejected.items():
         lines = "<br>".join(escape(text[:80]) for text in examples.get(reason, ()))
-        rows.append((reason, f"{n:,}", percent(n / counts.read, 2, " %"), Html(lines)))
+        rows.append((reason, f"{n:,}", format_percent(n / counts.read, 2, " %"), Html(lines)))
     head = ("reason", what, "share", "examples")
-    return f"<p>{total}</p>" + (table(head, rows, words=(3,)) if rows else "")
+    return f"<p>{total}</p>" + (write_table(head, rows, words=(3,)) if rows else "")
 
 
 def _make_confusions(count: int) -> str:

@@ -17,7 +17,7 @@ T = TypeVar("T")
 _TIMEOUT = timedelta(minutes=30)  # of a collective operation; transformers takes the same
 
 
-def world_size() -> int:
+def count_processes() -> int:
     """Return the number of processes that the launcher started."""
     return int(os.environ.get("WORLD_SIZE", "1"))
 
@@ -37,7 +37,7 @@ def join() -> None:
 
     Every model must be loaded after this call: only then does "cuda" name this rank's own GPU.
     """
-    if world_size() == 1:
+    if count_processes() == 1:
         return
     import torch
     from accelerate import PartialState
@@ -47,7 +47,7 @@ def join() -> None:
 
 def broadcast_from_rank0(value: T) -> T:
     """Return rank 0's value on every rank; each rank must call this in the same order."""
-    if world_size() == 1:
+    if count_processes() == 1:
         return value
     from torch import distributed
 
@@ -58,7 +58,7 @@ def broadcast_from_rank0(value: T) -> T:
 
 def add_up(tensors: Sequence[torch.Tensor]) -> None:
     """Replace each tensor by the sum of the ranks' tensors; a collective call."""
-    if world_size() == 1:
+    if count_processes() == 1:
         return
     from torch import distributed
 
@@ -68,7 +68,7 @@ def add_up(tensors: Sequence[torch.Tensor]) -> None:
 
 def wait() -> None:
     """Wait until every rank has called this."""
-    if world_size() > 1:
+    if count_processes() > 1:
         from torch import distributed
 
         distributed.barrier()

@@ -23,7 +23,7 @@ from cecdata.common.errors import UsageError, did_you_mean
 from cecdata.common.progress import GivenUpError, asking_whether_given_up
 from cectrain.corrector.correction import Correction, Edit
 from cectrain.corrector.corrector import Corrector
-from cectrain.documents.document import correct_document, edits_of, find_line_starts, spell_target
+from cectrain.documents.document import correct_document, find_line_starts, list_edits, spell_target
 from cectrain.documents.protected import PROTECTED, find_word, keep_word
 from cectrain.documents.table import Reading, read_document
 
@@ -156,7 +156,7 @@ class Server:
             if self._reader is None:
                 self._reader = _Remembering(self._load(self._rooted_settings()))
             document = read_document(name, text.encode(), Reading("utf-8"))
-            return edits_of(correct_document(self._reader, document))
+            return list_edits(correct_document(self._reader, document))
 
     def _root(self) -> Path:
         return Path(self.editor.workspace.root_path or ".")
@@ -207,10 +207,10 @@ class Server:
                 written = spell_target(document.source, replace(finding.edit, target=target))
                 change = types.WorkspaceEdit({uri: [types.TextEdit(place, written)]})
                 title = f"{finding.edit.source or '∅'} → {target or '∅'}"
-                actions.append(_action(finding, title, target == targets[0], edit=change))
+                actions.append(_make_action(finding, title, target == targets[0], edit=change))
             title = f"Keep {finding.word} in this project"
             command = types.Command(title, KEEP, arguments=[finding.word])
-            actions.append(_action(finding, title, preferred=False, command=command))
+            actions.append(_make_action(finding, title, preferred=False, command=command))
         return actions
 
     def _keep(self, word: str) -> None:
@@ -238,7 +238,7 @@ def _list_findings(edits: Iterable[Edit], text: str, codec: PositionCodec) -> It
         yield _Finding(edit, find_word(text, edit), diagnostic)
 
 
-def _action(finding: _Finding, title: str, preferred: bool, **what: Any) -> types.CodeAction:
+def _make_action(finding: _Finding, title: str, preferred: bool, **what: Any) -> types.CodeAction:
     """Return a quick fix for a finding; `what` is what it does."""
     return types.CodeAction(
         title, types.CodeActionKind.QuickFix, [finding.diagnostic], is_preferred=preferred, **what

@@ -14,7 +14,7 @@ from cecdata.common.errors import InputError
 from cecdata.embed import encoder
 from cecdata.lm.language_model import encodable
 from cectrain.config import RewardConfig
-from cectrain.reward.group_reward import GroupReward, text_of
+from cectrain.reward.group_reward import GroupReward, read_text
 from cectrain.reward.terms import CONSENSUS, PAIR, USEFUL
 
 _ENCODED = {term.name: term for term in (PAIR, CONSENSUS)}
@@ -89,7 +89,7 @@ def _find_source(info: Mapping[str, object]) -> str:
     return source
 
 
-def _reward_for_trl(name: str) -> Callable[..., list[float]]:
+def _make_reward_for_trl(name: str) -> Callable[..., list[float]]:
     """Return a reward function of TRL: the values `name` of completions, group by group."""
 
     def reward(
@@ -102,7 +102,7 @@ def _reward_for_trl(name: str) -> Callable[..., list[float]]:
         rows = zip(completions, reward_model, extra_info, strict=True)
         for _, group in groupby(rows, key=lambda row: row[2].get("id")):
             texts, models, infos = zip(*group, strict=True)
-            target, answers = models[0]["ground_truth"], [text_of(text) for text in texts]
+            target, answers = models[0]["ground_truth"], [read_text(text) for text in texts]
             names = [name] if name in _TERMS else []
             rewards += score_group(_find_source(infos[0]), target, answers, names)[name]
         return rewards
@@ -111,6 +111,6 @@ def _reward_for_trl(name: str) -> Callable[..., list[float]]:
     return reward
 
 
-reward_exact, reward_changed = _reward_for_trl("exact"), _reward_for_trl("changed")
-reward_pair, reward_consensus = _reward_for_trl("pair"), _reward_for_trl("consensus")
-reward_useful = _reward_for_trl("useful")
+reward_exact, reward_changed = _make_reward_for_trl("exact"), _make_reward_for_trl("changed")
+reward_pair, reward_consensus = _make_reward_for_trl("pair"), _make_reward_for_trl("consensus")
+reward_useful = _make_reward_for_trl("useful")

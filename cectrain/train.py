@@ -21,8 +21,8 @@ from cectrain.model.policy import load_policy
 from cectrain.run import results, stages
 from cectrain.run.job import prepare_job
 from cectrain.run.metrics_log import Logger, OnStep, ignore
-from cectrain.run.ppo import ppo
-from cectrain.run.stages import choose_constants, load_encoder, warm_start
+from cectrain.run.ppo import run_ppo
+from cectrain.run.stages import choose_constants, load_encoder, run_warm_start
 
 
 def train(
@@ -48,7 +48,7 @@ def train(
     # 1. Refuse what cannot work before the folder is touched.
     stages.check_packages()
     if overwrite or not (out / SUMMARY).is_file():
-        stages.check_settings(config, distributed.world_size())
+        stages.check_settings(config, distributed.count_processes())
     prepare_hub()
     dataset = open_shards(data) if isinstance(data, Path) else data
     stages.check_data(dataset, config.data)
@@ -60,7 +60,7 @@ def train(
     encoder = load_encoder(config)
     if overwrite and rank0:  # before it deletes an earlier run, check that the policy loads
         load_policy(config.policy, "cpu")
-    identity = results.run_identity(config, dataset, encoder)
+    identity = results.identify_run(config, dataset, encoder)
     # 3. Open the folder on rank 0. `naming_errors` also covers what other libraries write there.
     reads = (str(dataset.path), config.policy.name, *find_encoder_folders(config.encoder))
     workspace = Workspace(out, identity, overwrite=overwrite, reads=reads)
@@ -72,7 +72,7 @@ def train(
         # 4. The stages. Once the metrics are open, the folder belongs to this run.
         open_metrics = partial(results.open_metrics, work, out, config, identity, log, on_step)
         job = prepare_job(dataset, config, encoder, out, log, open_metrics, watched)
-        warm_start(job)
+        run_warm_start(job)
         reward = choose_constants(job)
-        trained = ppo(job, reward)
+        trained = run_ppo(job, reward)
         return results.publish(work, job, reward, trained, time.monotonic() - began)

@@ -71,7 +71,7 @@ def redraw(sources: Sequence[Path], out: Path) -> list[Path]:
     )
     title = "Beside the paper's numbers"
     body = f"<h1>{title}</h1><p>CEC-Zero, arXiv 2512.23971.</p>{shown}"
-    write_text(out / "index.html", html.page(title, body))
+    write_text(out / "index.html", html.write_page(title, body))
     return [out / "index.html", *paths]
 
 

@@ -28,8 +28,8 @@ def write_report(
         + "\n"
     )
     paragraphs = "".join(f"<p>{_with_code(note)}</p>\n" for note in notes)
-    shown = "".join(html.table(*table) for table in tables)
-    page = html.page(title, f"<h1>{escape(title)}</h1>\n{paragraphs}{shown}")
+    shown = "".join(html.write_table(*table) for table in tables)
+    page = html.write_page(title, f"<h1>{escape(title)}</h1>\n{paragraphs}{shown}")
     plain = json.dumps(dict(facts), ensure_ascii=False, indent=1) + "\n"
     contents = {"json": plain, "md": text, "html": page}
     named = {f"{base.name}.{suffix}": content for suffix, content in contents.items()}
@@ -44,4 +44,4 @@ def _with_code(note: str) -> str:
 
 def percent(value: float | None) -> str:
     """Return a rate in percent with one decimal, without the sign; an en dash for None."""
-    return html.percent(value, 1)
+    return html.format_percent(value, 1)

@@ -19,7 +19,7 @@ from proposers import Corrects
 from cecdata.lm import language_model, open_scorer
 from cectrain.corrector.corrector import Corrector
 from cectrain.documents import table
-from cectrain.documents.document import correct_document, edits_of
+from cectrain.documents.document import correct_document, list_edits
 
 ROOT = Path(__file__).parents[1]
 LINES = (
@@ -571,7 +571,7 @@ def test_a_document_format_is_two_files(monkeypatch):
     monkeypatch.setitem(sys.modules, "cectrain.documents.remarks", module)
     monkeypatch.setattr(table, "FORMATS", (*table.FORMATS, table.Format((".py",), "remarks")))
     document = table.read_document("a.py", "己经 = 1  # 己经\n".encode(), table.Reading())
-    edits = edits_of(correct_document(Corrector(Corrects()), document))
+    edits = list_edits(correct_document(Corrector(Corrects()), document))
     assert document.write(edits).decode() == "己经 = 1  # 已经\n"
 
 

@@ -275,9 +275,9 @@ def test_one_line_and_an_exit_code(name, ran):
 
 def test_the_traceback_of_a_bug_is_in_a_file(ran):
     """The line names where the error arose and a file with the whole traceback."""
-    from cecdata.hanzi.characters import words_of
+    from cecdata.hanzi.characters import list_words
 
-    code, said = ran(lambda: words_of("no length"))  # type: ignore[arg-type]
+    code, said = ran(lambda: list_words("no length"))  # type: ignore[arg-type]
     assert code == 1
     assert "cecdata/hanzi/characters.py:" in said
     kept = Path(said.split("traceback, ")[-1].strip())

@@ -156,7 +156,7 @@ def read_attributes(dictionaries: Dictionaries) -> Attributes:
     )
 
 
-def code_points_of(text: str) -> Ints:
+def to_code_points(text: str) -> Ints:
     """Return the code points of a text."""
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")
     return codes.astype(np.int32)

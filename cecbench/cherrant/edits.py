@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from rapidfuzz.distance import Levenshtein
 
-from cecbench.cherrant.costs import NO_DICTIONARIES, Dictionaries, code_points_of, read_attributes
+from cecbench.cherrant.costs import NO_DICTIONARIES, Dictionaries, read_attributes, to_code_points
 from cecdata.common.errors import InputError
 
 #: The limit for the steps of all cheapest alignments of a pair. It allows thousands of alignments.
@@ -61,7 +61,7 @@ def align(
             f"ChERRANT cannot align texts of {len(source):,} and {len(target):,} characters "
             f"({source[:20]!r}…): split them into sentences"
         )
-    points = code_points_of(source), code_points_of(target)
+    points = to_code_points(source), to_code_points(target)
     operations, widths = kernels.fill_grid(*points, read_attributes(dictionaries))
     steps, lengths, capped = kernels.find_paths(operations, widths, first_only, MOST_STEPS)
     listed = map(Step._make, steps.tolist())

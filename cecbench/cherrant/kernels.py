@@ -41,7 +41,7 @@ def _have_common_value(starts: Ints, values: Ints, a: int, b: int) -> bool:
 
 
 @compiled
-def _substitution_cost(a: int, b: int, known: Attributes) -> float:
+def _find_substitution_cost(a: int, b: int, known: Attributes) -> float:
     """Return the cost of writing character b for a; both are code points."""
     sem = known.unknown
     if known.classes[a] >= 0 and known.classes[b] >= 0:
@@ -71,7 +71,7 @@ def _hash_number(number: int) -> np.uint64:
 
 
 @compiled
-def _same_characters(source: Ints, target: Ints, i: int, j: int, k: int) -> bool:
+def _have_same_characters(source: Ints, target: Ints, i: int, j: int, k: int) -> bool:
     """Return whether the k + 1 characters up to i and up to j are the same in any order."""
     left = np.sort(source[i - k : i + 1])
     right = np.sort(target[j - k : j + 1])
@@ -91,14 +91,14 @@ def _fill_row(i: int, source: Ints, target: Ints, grid: Grid, known: Attributes)
         insert = cost[i + 1, j] + 1
         substitute = cost[i, j] + LEAST_SUBSTITUTION
         if substitute <= min(insert, delete):
-            substitute = cost[i, j] + _substitution_cost(source[i], target[j], known)
+            substitute = cost[i, j] + _find_substitution_cost(source[i], target[j], known)
         transpose = np.inf
         k = 1
         difference = left[i] - right[j]
         # Back along the diagonal, while no step on it is free.
         while i >= k and j >= k and cost[i - k + 1, j - k + 1] != cost[i - k, j - k]:
             difference += left[i - k] - right[j - k]
-            if difference == 0 and _same_characters(source, target, i, j, k):
+            if difference == 0 and _have_same_characters(source, target, i, j, k):
                 transpose = cost[i - k, j - k] + k
                 break
             k += 1

@@ -19,7 +19,7 @@ from cecbench.signature import Signature
 from cecbench.significance import FEW_ROWS, compare_scores, correct_by_holm
 from cecdata.common import markdown as md
 from cecdata.common.errors import RefusedError, UsageError
-from cecdata.common.html import percent
+from cecdata.common.html import format_percent
 from cecdata.common.markdown import Markdown
 
 _PREFIX = "signature."
@@ -215,7 +215,7 @@ def _describe_pair(pair: Mapping[str, Any]) -> str:
     if "p" not in pair:
         return f"{text}  (not tested, because the sentences differ)"
     difference, low, high, least = (
-        percent(pair[key]) for key in ("difference", "low", "high", "detectable")
+        format_percent(pair[key]) for key in ("difference", "low", "high", "detectable")
     )
     shows = f"these rows can show a difference of {least} points or more"
     if pair["rows"] < FEW_ROWS:

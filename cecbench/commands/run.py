@@ -18,7 +18,7 @@ from cecbench.run import Settings, evaluate
 from cecbench.systems.base import STATUSES
 from cecbench.systems.table import parse_spec
 from cecdata.common.command_group import SectionCommand
-from cecdata.common.html import percent
+from cecdata.common.html import format_percent
 from cecdata.common.progress import Progress, suggest
 
 
@@ -104,10 +104,10 @@ def describe_headline(values: RunScore) -> str:
     printed = values.get(name)
     if printed is None:
         value = interval["value"] if interval else None
-        printed = f"{percent(value)} (the published script prints nothing here)"
+        printed = f"{format_percent(value)} (the published script prints nothing here)"
     text = f"{values['system']} on {values['benchmark']}: {name} {printed}"
     if interval:
-        low, high = percent(interval["low"]), percent(interval["high"])
+        low, high = format_percent(interval["low"]), format_percent(interval["high"])
         text += f"  [{low}, {high}] at {interval['level']:.0%}"
     return text + ("  (synthetic errors)" if values["synthetic"] else "")
 
@@ -116,7 +116,7 @@ def describe_parts(values: RunScore) -> Iterator[str]:
     """Yield what a reader must know of the number, then its parts."""
     detectable = values.get("interval", {}).get("detectable", 0)
     if 0 < detectable < 1:  # 0 of a system without hits; above 1 of a few rows
-        least = percent(detectable)
+        least = format_percent(detectable)
         yield f"  smallest difference that these rows can show (independent errors): {least} points"
     if set(values["answers"]) != {"ok"}:
         for status, count in values["answers"].items():
@@ -131,7 +131,7 @@ def describe_parts(values: RunScore) -> Iterator[str]:
     clean = parts["clean"]
     if clean["sentences"]:
         counts = f"{clean['changed']} of {clean['sentences']}"
-        rate = percent(clean["over_correction_rate"], unit=" %")
+        rate = format_percent(clean["over_correction_rate"], unit=" %")
         yield f"  clean sentences changed: {counts} ({rate})"
     yield from _list_parts("by category", parts["category"])
     if matched := values["system_identity"].get("matched_by"):
@@ -144,7 +144,9 @@ def _list_parts(title: str, parts: Mapping[str, Mapping[str, Any]]) -> Iterator[
         return
     yield f"  {title:<30} {'n':>6} {'P':>7} {'R':>7} {'F':>7}"
     for name, part in parts.items():
-        numbers = " ".join(f"{percent(rate):>7}" for rate in (part["p"], part["r"], part["f"]))
+        numbers = " ".join(
+            f"{format_percent(rate):>7}" for rate in (part["p"], part["r"], part["f"])
+        )
         yield f"    {name:<28} {part['sentences']:>6} {numbers}"
 
 

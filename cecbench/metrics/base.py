@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from rapidfuzz.distance import Levenshtein
 
-from cecbench.metrics.rows import BoolArray, IntArray, Row, columns_of, differ
+from cecbench.metrics.rows import BoolArray, IntArray, Row, differ, split_columns
 from cecdata.common.settings import option
 
 
@@ -64,7 +64,7 @@ def any_length_differs(rows: Sequence[Row]) -> bool:
     """Return whether the three strings of some row have different lengths."""
     if not rows:
         return False
-    source, target, prediction = (list(map(len, column)) for column in columns_of(rows)[1:])
+    source, target, prediction = (list(map(len, column)) for column in split_columns(rows)[1:])
     return not source == target == prediction
 
 
@@ -207,7 +207,7 @@ def count_behaviour(rows: Sequence[Row]) -> IntArray:
     """
     error, changed, right = flag_rows(rows)
     clean, copied = ~error, ~changed
-    _, sources, _, predictions = columns_of(rows)
+    _, sources, _, predictions = split_columns(rows)
     chars, answer = _count_characters(sources), _count_characters(predictions)
     edits = np.zeros(len(rows), dtype=np.int64)
     for index in np.flatnonzero(clean & ~copied).tolist():

@@ -108,7 +108,7 @@ def _count_pair(reference: Annotation, hypothesis: Annotation) -> tuple[int, ...
     return (*flat, tp + fp, tp + fn, int(reference.capped or hypothesis.capped))
 
 
-def _counts_of(sums: Totals, name: str) -> Counts:
+def _read_counts(sums: Totals, name: str) -> Counts:
     """Return tp, fp and fn of a level or a type from the sums."""
     return sums[f"{name}_tp"], sums[f"{name}_fp"], sums[f"{name}_fn"]
 
@@ -116,7 +116,7 @@ def _counts_of(sums: Totals, name: str) -> Counts:
 def _format_counts(counts: Counts, beta: float) -> Report:
     """Return counts with P, R and F as the script prints them."""
     tp, fp, fn = counts
-    precision, recall, f = f_beta(tp, fp, fn, beta)
+    precision, recall, f = compute_f_beta(tp, fp, fn, beta)
     return {
         "tp": tp,
         "fp": fp,
@@ -127,7 +127,7 @@ def _format_counts(counts: Counts, beta: float) -> Report:
     }
 
 
-def f_beta(tp: int, fp: int, fn: int, beta: float) -> tuple[float, float, float]:
+def compute_f_beta(tp: int, fp: int, fn: int, beta: float) -> tuple[float, float, float]:
     """Return precision, recall and F; P is 1 without false positives, R without misses."""
     precision = tp / (tp + fp) if fp else 1.0
     recall = tp / (tp + fn) if fn else 1.0
@@ -204,15 +204,15 @@ class Cherrant(Metric):
     def report(self, sums: Totals) -> Report:
         """Return P, R and F of every level as printed, to four decimals."""
         table: Report = {
-            level: _format_counts(_counts_of(sums, level), 0.5)
+            level: _format_counts(_read_counts(sums, level), 0.5)
             for level in ("cs", "ds", "dt", "cse")
         }
-        table["cs_beta1"] = _format_counts(_counts_of(sums, "cs"), 1.0)
-        by_type = {name: _counts_of(sums, name) for name in TYPES}
+        table["cs_beta1"] = _format_counts(_read_counts(sums, "cs"), 1.0)
+        by_type = {name: _read_counts(sums, name) for name in TYPES}
         table["op_tier"] = {
             name: _format_counts(counts, 0.5) for name, counts in by_type.items() if any(counts)
         }
-        table["tp_fp_fn"] = list(_counts_of(sums, "cs"))
+        table["tp_fp_fn"] = list(_read_counts(sums, "cs"))
         if sums["capped"]:
             table["capped"] = sums["capped"]
         return table

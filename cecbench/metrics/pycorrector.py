@@ -56,10 +56,10 @@ Prf = tuple[float, float, float]
 def report_characters(sums: Totals) -> tuple[Prf, Prf]:
     """Return precision, recall and F1 of detection, and those of correction."""
     counts = [sums[f"char_{name}"] for name in CHARACTER_FIELDS]
-    return prf(*counts[:3]), prf(*counts[3:])
+    return compute_prf(*counts[:3]), compute_prf(*counts[3:])
 
 
-def prf(tp: int, fp: int, fn: int) -> Prf:
+def compute_prf(tp: int, fp: int, fn: int) -> Prf:
     """Return precision, recall and F1, with the scripts' int 0 for an empty denominator."""
     precision = tp / (tp + fp) if tp + fp else 0
     recall = tp / (tp + fn) if tp + fn else 0
@@ -116,7 +116,7 @@ def _report_port(at: Totals, mode: str) -> Report:
     ):
         counts = (hits, pred - hits, gold - hits)
         table[f"{name}_counts"] = list(counts)
-        for part, value in zip(("p", "r", "f1"), prf(*counts), strict=True):
+        for part, value in zip(("p", "r", "f1"), compute_prf(*counts), strict=True):
             table[f"{name}_{part}"] = value
     table["det_sent_acc"] = (at[mode] + at["clean_right"]) / rows
     table["cor_sent_acc"] = at["equal"] / rows

@@ -30,7 +30,7 @@ def chunk_rows(rows: Iterable[tuple[str, str, str, str]]) -> Iterator[list[Row]]
         yield block
 
 
-def columns_of(rows: Sequence[Row]) -> tuple[tuple[str, ...], ...]:
+def split_columns(rows: Sequence[Row]) -> tuple[tuple[str, ...], ...]:
     """Return ids, sources, targets and predictions of one or more rows."""
     return tuple(zip(*rows, strict=True))
 

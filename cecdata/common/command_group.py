@@ -187,16 +187,18 @@ def explain_error(error: Exception) -> CecError:
     if isinstance(error, CecError):
         return error
     if culprit := find_culprit(error):
-        said = f"{culprit}: {type(error).__name__}: {_first_line(error)}"
+        said = f"{culprit}: {type(error).__name__}: {_read_first_line(error)}"
         advice = "This module is a plug-in, no part of CEC-Zero: tell its author"
         return CecError(f"{said}. {advice}{_keep_traceback(error)}")
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
-        detail = f" ({_first_line(error)})" if str(error) else ""
+        detail = f" ({_read_first_line(error)})" if str(error) else ""
         return CecError(
             f"out of memory{detail}: use fewer --workers, smaller batches or a smaller input"
         )
     if isinstance(error, EOFError):
-        return InputError(f"an input is incomplete ({_first_line(error) or 'it ends too early'})")
+        return InputError(
+            f"an input is incomplete ({_read_first_line(error) or 'it ends too early'})"
+        )
     if isinstance(error, UnicodeEncodeError):
         sign = f"U+{ord(error.object[error.start]):04X}"
         return InputError(
@@ -204,7 +206,7 @@ def explain_error(error: Exception) -> CecError:
             "encoding is UTF-8 (LC_ALL=C.UTF-8), or remove it from the text"
         )
     if isinstance(error, OSError):
-        reason = error.strerror or _first_line(error)
+        reason = error.strerror or _read_first_line(error)
         remedy = "Check the disk and the permissions of its folder."
         return CecError(f"{error.filename}: {reason}. {remedy}" if error.filename else reason)
     return _report_bug(error)
@@ -218,7 +220,7 @@ def _report_bug(error: Exception) -> CecError:
     place = ""
     if ours:
         place = f" at {Path(ours[-1].filename).relative_to(root).as_posix()}:{ours[-1].lineno}"
-    said = _first_line(error)
+    said = _read_first_line(error)
     return CecError(
         f"unexpected {type(error).__name__}{place}{': ' if said else ''}{said}. "
         f"This is a bug: please report it{_keep_traceback(error)}"
@@ -235,7 +237,7 @@ def _keep_traceback(error: Exception) -> str:
     return ""
 
 
-def _first_line(error: BaseException) -> str:
+def _read_first_line(error: BaseException) -> str:
     return without_userinfo(str(error).strip().partition("\n")[0][:300])
 
 

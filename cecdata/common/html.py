@@ -14,7 +14,7 @@ class Html(str):
     __slots__ = ()
 
 
-def page(
+def write_page(
     title: str, body: str, module: Path | None = None, data: object = None, *, chinese: bool = False
 ) -> str:
     """Return a whole document; `body` is HTML, the content of its main part.
@@ -28,10 +28,10 @@ def page(
     script = ""
     if module is not None:
         style += module.with_suffix(".css").read_text("utf-8")
-        script = _script(module, "data", data)
+        script = _make_script(module, "data", data)
     if chinese:
         words = json.loads(here.with_suffix(".zh.json").read_text("utf-8"))
-        script += _script(here, "words", words)
+        script += _make_script(here, "words", words)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -40,7 +40,7 @@ def page(
     )
 
 
-def _script(module: Path, name: str, data: object) -> str:
+def _make_script(module: Path, name: str, data: object) -> str:
     """Return the script with the name of `module`, behind the data that it reads."""
     # "</" would end the element that holds the data, and "<!--" would hide what follows it.
     text = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
@@ -50,7 +50,7 @@ def _script(module: Path, name: str, data: object) -> str:
     )
 
 
-def table(
+def write_table(
     head: Sequence[str], rows: Iterable[Sequence[object]], words: Collection[int] = ()
 ) -> Html:
     """Return a table that scrolls by itself on a narrow screen, also by the keyboard.
@@ -86,6 +86,6 @@ def to_html(value: object) -> str:
     return value if isinstance(value, Html) else escape(str(value))
 
 
-def percent(fraction: float | None, digits: int = 2, unit: str = "") -> str:
+def format_percent(fraction: float | None, digits: int = 2, unit: str = "") -> str:
     """Return a fraction as a percentage, followed by `unit`; an en dash for None."""
     return "–" if fraction is None else f"{100 * fraction:.{digits}f}{unit}"

@@ -280,7 +280,7 @@ def splitmix64(values: Uint64s) -> Uint64s:
 mix = inlined(splitmix64)  # of one uint64, in kernels
 
 
-def string_buffers(text: pa.Array) -> tuple[Bytes, Int32s]:
+def view_string_buffers(text: pa.Array) -> tuple[Bytes, Int32s]:
     """Return the bytes and the offsets of a string array without nulls; nothing is copied."""
     _, offsets, data = text.buffers()
     raw = np.frombuffer(data if data is not None and data.size else b"\0", dtype=np.uint8)
@@ -291,7 +291,7 @@ def string_buffers(text: pa.Array) -> tuple[Bytes, Int32s]:
 
 
 @inlined
-def code_point(data: Bytes, at: np.uint64) -> tuple[np.uint32, np.uint64]:
+def read_code_point(data: Bytes, at: np.uint64) -> tuple[np.uint32, np.uint64]:
     """Return the code point that begins at a place, and the place after it.
 
     The bytes must be valid UTF-8. The places are unsigned, because numba checks a signed index for
@@ -324,6 +324,6 @@ def decode(data: Bytes, start: int, stop: int, points: Points) -> np.int64:
     """Write the code points of data[start:stop] into `points`, and return their number."""
     n, at, end = np.uint64(0), np.uint64(start), np.uint64(stop)
     while at < end:
-        points[n], at = code_point(data, at)
+        points[n], at = read_code_point(data, at)
         n += np.uint64(1)
     return np.int64(n)

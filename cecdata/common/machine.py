@@ -18,14 +18,14 @@ _PATIENCE_S = 30  # for which a fork waits at most: the forking thread may itsel
 _NO_HOME = Path("/nonexistent")  # as Debian names the home of a user who has none
 
 
-def usable_cores() -> int:
+def count_usable_cores() -> int:
     """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
-def free_memory() -> int | None:
+def measure_free_memory() -> int | None:
     """Return the bytes that are still free for this process; None where that is unknown."""
     free = []
     if (path := Path("/proc/meminfo")).is_file():
@@ -120,7 +120,7 @@ BLAS_THREADS = BlasThreads()
 __version__ = "0.1.0"
 
 
-def git_commit(of: Path = Path(__file__)) -> str:
+def find_git_commit(of: Path = Path(__file__)) -> str:
     """Return the commit of the tree that contains this source file; `-dirty` marks changed files.
 
     Return "" for an installed package, also inside another project's tree, and without git.

@@ -26,11 +26,11 @@ from cecdata.common.kernels import (
     Bytes,
     Int32s,
     Points,
-    code_point,
     compiled,
     entry_with,
     inlined,
-    string_buffers,
+    read_code_point,
+    view_string_buffers,
 )
 from cecdata.corpus.normalise import map_forms
 
@@ -76,7 +76,7 @@ class Keys:
         self.offsets = np.zeros(len(text) + 1, np.int64)
         self.codes: Points = np.zeros(0, np.uint32)
         if len(text):
-            data, offsets = string_buffers(text)
+            data, offsets = view_string_buffers(text)
             self.codes = np.empty(int(offsets[-1] - offsets[0]), np.uint32)
             size = _fold_texts(data, offsets, make_folding_table(), self.codes, self.offsets)
             self.codes = self.codes[:size]
@@ -167,7 +167,7 @@ def _fold_texts(data: Bytes, offsets: Int32s, table: Uint32s, codes: Points, end
     for row in range(offsets.size - 1):
         at, end = np.uint64(offsets[row]), np.uint64(offsets[row + 1])
         while at < end:
-            code, at = code_point(data, at)
+            code, at = read_code_point(data, at)
             if code < _CODES:
                 code = table[code]
             elif code < 0x20000:  # emoji and rare letters; above are Han characters

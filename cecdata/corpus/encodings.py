@@ -146,7 +146,7 @@ def transcode(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
 @functools.cache
 def weigh_characters() -> Weights:
     """Return the weight of each character of the BMP; U+FFFF stands for all above it."""
-    from cecdata.hanzi.characters import frequency, standard_characters, traditional_forms
+    from cecdata.hanzi.characters import find_frequency, standard_characters, traditional_forms
 
     table = np.full(0x10000, -2.0, np.float32)
     table[:0x80] = 0.0
@@ -156,7 +156,7 @@ def weigh_characters() -> Weights:
         table[first:stop] = _FLOOR
     table[0xDC00:0xDD00] = _DAMAGED
     for character in standard_characters():
-        weight = np.log(max(frequency(character), 1e-3) * 1e-6 * _MIXED)
+        weight = np.log(max(find_frequency(character), 1e-3) * 1e-6 * _MIXED)
         for form in (character, *traditional_forms(character)):
             if len(form) == 1 and ord(form) < len(table):
                 table[ord(form)] = max(table[ord(form)], np.clip(weight, _FLOOR, _CEILING))

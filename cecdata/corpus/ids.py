@@ -30,7 +30,7 @@ def hash_texts(text: pa.Array) -> Uint64s:
     return np.fromiter(map(xxh3_64_intdigest, raw), np.uint64, len(text))
 
 
-def id_column(text: pa.Array) -> pa.Array:
+def make_id_column(text: pa.Array) -> pa.Array:
     """Return the column `id` of these sentences: the bits of `hash_texts` as int64."""
     return pa.array(hash_texts(text).view(np.int64))
 

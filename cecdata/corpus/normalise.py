@@ -17,9 +17,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cecdata.common.kernels import Bytes, Int32s, code_point, compiled, string_buffers
+from cecdata.common.kernels import Bytes, Int32s, compiled, read_code_point, view_string_buffers
 from cecdata.corpus import characters as ch
-from cecdata.corpus.ids import Mask, id_column
+from cecdata.corpus.ids import Mask, make_id_column
 from cecdata.shards.schema import POOLED, REJECTED_ROW
 
 # The pool's row before it is written, with its place in the corpus.
@@ -79,7 +79,7 @@ def normalise(
     batch = batch.set_column(0, batch.schema.field("text"), text)
     if faults:
         batch = batch.filter(pa.array(fault_index < 0))
-    columns = [id_column(batch.column("text")), *batch.columns]
+    columns = [make_id_column(batch.column("text")), *batch.columns]
     names = ["id", *batch.schema.names]
     placed = [columns[names.index(name)] for name in LOCATED_SENTENCE.names]
     return Normalised(pa.RecordBatch.from_arrays(placed, schema=LOCATED_SENTENCE), rejected)
@@ -190,7 +190,7 @@ def measure_texts(text: pa.Array) -> tuple[Int32s, Mask]:
     lengths = np.zeros(len(text), dtype=np.int32)
     slow = np.zeros(len(text), dtype=np.bool_)
     if len(text):
-        data, offsets = string_buffers(text)
+        data, offsets = view_string_buffers(text)
         _measure(data, offsets, ch.classify_treatments(), lengths, slow)
     return lengths, slow
 
@@ -251,7 +251,7 @@ def _measure(data: Bytes, offsets: Int32s, classes: Bytes, lengths: Int32s, slow
         flag = False
         space = True  # the edge of the text counts as a space, so a space there is removed
         while at < end:
-            code, at = code_point(data, at)
+            code, at = read_code_point(data, at)
             count += 1
             # above the table: Han as far as U+3FFFD
             kind = classes[code] if code < ch.TABLE_SIZE else ch.SLOW * (code >= 0x3FFFE)

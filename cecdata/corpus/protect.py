@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from cecdata.common.kernels import Bytes, Points, code_point, compiled
+from cecdata.common.kernels import Bytes, Points, compiled, read_code_point
 
 Ints = npt.NDArray[np.int32]
 
@@ -56,7 +56,7 @@ def _decode(data: Bytes, start: int, stop: int, points: Points) -> tuple[int, bo
     """Write the code points; return their number, and whether a word may be among them."""
     n, at, end, words = 0, np.uint64(start), np.uint64(stop), False
     while at < end:
-        point, at = code_point(data, at)
+        point, at = read_code_point(data, at)
         # a false hit does no harm
         if point >= 0x30 and (point < 0x800 or _is_word_character(point)):
             words = True

@@ -39,7 +39,7 @@ def _shorten_signs(text: pl.Expr) -> pl.Expr:
     )
 
 
-def _share_matching(text: pl.Expr, pattern: str) -> pl.Expr:
+def _measure_share(text: pl.Expr, pattern: str) -> pl.Expr:
     return text.str.count_matches(pattern) / text.str.len_chars()
 
 
@@ -95,7 +95,7 @@ QUALITY: dict[str, Quality] = {
         f"less than {LEAST_HAN:.0%} of its letters and digits are Han",
     ),
     "kana": Quality(
-        lambda text: _share_matching(text, _KANA) > MOST_KANA,
+        lambda text: _measure_share(text, _KANA) > MOST_KANA,
         f"more than {MOST_KANA:.0%} of its characters are kana",
     ),
     "simplified": Quality(
@@ -106,7 +106,7 @@ QUALITY: dict[str, Quality] = {
         f"more than {MOST_OTHERS:.0%} of its Han characters are not standard simplified ones",
     ),
     "signs": Quality(
-        lambda text: _share_matching(_shorten_signs(text), _SIGNS) > MOST_SIGNS,
+        lambda text: _measure_share(_shorten_signs(text), _SIGNS) > MOST_SIGNS,
         f"more than {MOST_SIGNS:.0%} of its characters are digits or signs, …… counted as one",
     ),
     "repeated": Quality(

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from cecdata.common.kernels import Bytes, Int32s, code_point, compiled, string_buffers
+from cecdata.common.kernels import Bytes, Int32s, compiled, read_code_point, view_string_buffers
 from cecdata.corpus.characters import WHITESPACE
 from cecdata.shards.schema import ROW
 
@@ -92,7 +92,7 @@ def split_texts(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 def _cut_sentences(text: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array]:
     """Return, for each sentence of the texts, the index of its text, and the sentence."""
-    data, bounds = string_buffers(text)
+    data, bounds = view_string_buffers(text)
     longest = int(np.diff(bounds).max(initial=0)) + 1
     work = np.empty((3, longest), np.int32)
     empty = np.empty(0, np.int64)
@@ -137,7 +137,7 @@ def _find_mates(
     at = np.uint64(start)
     while at < np.uint64(stop):
         here = np.int64(at) - start
-        code, at = code_point(data, at)
+        code, at = read_code_point(data, at)
         mates[here] = -1
         kind = np.int64(classes[code] if code < _TABLE else 0)
         if kind & _LINE:
@@ -168,13 +168,13 @@ def _ends_sentence(
 ) -> bool:
     """Return whether the mark of a class that is before `at` ends a sentence."""
     if kind & _HALF and at < stop:
-        code, _ = code_point(data, at)
+        code, _ = read_code_point(data, at)
         return bool(np.int64(classes[code] if code < _TABLE else 0) & _GOES_ON == 0)
     if kind & _DOTS:
         if pause:
             return False
         while at < stop:
-            code, at = code_point(data, at)
+            code, at = read_code_point(data, at)
             following = np.int64(classes[code] if code < _TABLE else 0)
             if not following & _DOTS:
                 return bool(following & (_AFTER | _LINE))
@@ -207,7 +207,7 @@ def _find_sentences(
         while at <= stop:
             here, code, kind, mate = at, np.uint32(0), np.int64(0), np.int64(-1)
             if at < stop:
-                code, at = code_point(data, at)
+                code, at = read_code_point(data, at)
                 kind = np.int64(classes[code] if code < _TABLE else 0)
                 mate = np.int64(work[0, here - start])
             else:

@@ -69,7 +69,7 @@ class Encoder(ABC):
         return Scored(cosine.astype(np.float32), first_pair, clean)
 
 
-def folder_of(encoder: str) -> str:
+def name_folder(encoder: str) -> str:
     """Return the name of an encoder's folder below `embeddings`."""
     name, at, revision = encoder.partition("@")
     name = name.rstrip("/").rpartition("/")[2] + at + revision

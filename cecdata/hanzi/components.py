@@ -5,7 +5,7 @@ explained:
 
 - ``glyph``: correlation of the blurred pictures in a printed and a handwritten typeface;
 - ``parts``: share of strokes that belong to the same component at the same place;
-- ``strokes``: edit similarity of the stroke sequences (横竖撇点折).
+- ``find_strokes``: edit similarity of the stroke sequences (横竖撇点折).
 
 In the table, two digits of a neighbour are a measure in hundredths, 99 at most. No one of them is
 enough: pictures miss 卓 桌, parts miss 鸟 乌, strokes miss 编 遍.
@@ -24,7 +24,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from cecdata.hanzi.characters import code_point_slots, read_rows, read_table, standard_characters
+from cecdata.hanzi.characters import make_slots, read_rows, read_table, standard_characters
 
 UNENCODED = "？"
 ARITY = {"⿲": 3, "⿳": 3, "⿾": 1, "⿿": 1, "㇯": 2}
@@ -61,7 +61,7 @@ class ShapePairs:
 
 
 @cache
-def shape_pairs() -> ShapePairs:
+def make_shape_pairs() -> ShapePairs:
     """Return the look-alikes of all characters at once."""
     lines = [read_table("shapes").get(sign, ("", "")) for sign in standard_characters()]
     points = np.frombuffer("".join(names for names, _ in lines).encode("utf-32-le"), np.uint32)
@@ -69,7 +69,7 @@ def shape_pairs() -> ShapePairs:
     measures = (digits.reshape(-1, 3, 2) @ np.array([10, 1]) / 100).T
     return ShapePairs(
         left=np.repeat(np.arange(len(lines), dtype=np.int32), [len(names) for names, _ in lines]),
-        right=code_point_slots()[points] - 1,
+        right=make_slots()[points] - 1,
         similarity=combine_similarities(*measures),
     )
 
@@ -81,14 +81,14 @@ def look_alikes(character: str) -> Mapping[str, float]:
     >>> list(look_alikes("己"))[:2], look_alikes("A")
     (['已', '巳'], {})
     """
-    pairs, names = shape_pairs(), standard_characters()
-    number = code_point_slots()[ord(character)] - 1
+    pairs, names = make_shape_pairs(), standard_characters()
+    number = make_slots()[ord(character)] - 1
     first, last = np.searchsorted(pairs.left, [number, number + 1])
     others = [names[place] for place in pairs.right[first:last]]
     return dict(zip(others, pairs.similarity[first:last].tolist(), strict=True))
 
 
-def similarity(left: str, right: str) -> float:
+def measure_similarity(left: str, right: str) -> float:
     """Return the symmetric similarity of two characters; 0.0 if neither lists the other."""
     if left == right:
         return 1.0
@@ -96,15 +96,15 @@ def similarity(left: str, right: str) -> float:
     return listed if listed is not None else look_alikes(right).get(left, 0.0)
 
 
-def strokes(character: str) -> str:
+def find_strokes(character: str) -> str:
     """Return the strokes in order, 1 横 2 竖 3 撇 4 点 5 折; '' outside the standard list."""
     row = read_table("characters").get(character)
     return row[2] if row else ""
 
 
-def stroke_count(character: str) -> int:
+def count_strokes(character: str) -> int:
     """Return the number of strokes; 0 outside the standard list."""
-    return len(strokes(character))
+    return len(find_strokes(character))
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +153,10 @@ class Split:
     weight: float
 
 
-def ids(character: str) -> str:
+def find_ids(character: str) -> str:
     """Return the IDS of the character's mainland form, or the character itself without parts.
 
-    >>> ids("请")
+    >>> find_ids("请")
     '⿰讠青'
     """
     row = read_table("ids").get(character)
@@ -164,7 +164,7 @@ def ids(character: str) -> str:
 
 
 @cache
-def _splits_by_character() -> dict[str, tuple[Split, ...]]:
+def _list_splits_by_character() -> dict[str, tuple[Split, ...]]:
     """Return the ways to split each character, the most plausible first."""
     by_character: dict[str, list[Split]] = defaultdict(list)
     for character, parts, kind, weight in read_rows("splits"):
@@ -172,12 +172,12 @@ def _splits_by_character() -> dict[str, tuple[Split, ...]]:
     return {character: tuple(splits) for character, splits in by_character.items()}
 
 
-def splits(character: str) -> tuple[Split, ...]:
+def list_splits(character: str) -> tuple[Split, ...]:
     """Return ways to write the character as two or three others, the most plausible first."""
-    return _splits_by_character().get(character, ())
+    return _list_splits_by_character().get(character, ())
 
 
-def deletions(character: str) -> tuple[str, ...]:
+def list_deletions(character: str) -> tuple[str, ...]:
     """Return standard characters that are this one with a component dropped, most strokes first."""
     row = read_table("drops").get(character)
     return tuple(row[0]) if row else ()
@@ -190,37 +190,37 @@ def _list_additions_by_part() -> dict[str, tuple[str, ...]]:
         for part in smaller:
             by_part[part].append(character)
     return {
-        part: tuple(sorted(larger, key=lambda whole: (stroke_count(whole), whole)))
+        part: tuple(sorted(larger, key=lambda whole: (count_strokes(whole), whole)))
         for part, larger in by_part.items()
     }
 
 
-def additions(character: str) -> tuple[str, ...]:
+def list_additions(character: str) -> tuple[str, ...]:
     """Return standard characters that are this one with a component added, fewest strokes first."""
     return _list_additions_by_part().get(character, ())
 
 
-def exchanges(character: str) -> tuple[str, ...]:
+def list_exchanges(character: str) -> tuple[str, ...]:
     """Return standard characters with one component exchanged, by code point: 请 → 清情晴睛."""
     row = read_table("exchanges").get(character)
     return tuple(row[0]) if row else ()
 
 
-def two_parts(character: str) -> tuple[str, tuple[str, ...]]:
+def find_two_parts(character: str) -> tuple[str, tuple[str, ...]]:
     """Return (BESIDE or UNDERLINED, the two parts as drawn); ("", ()) for other characters.
 
     A part without a code point is ''.
 
-    >>> two_parts("法"), two_parts("超"), two_parts("花")
+    >>> find_two_parts("法"), find_two_parts("超"), find_two_parts("花")
     (('⿰', ('氵', '去')), ('⿺', ('走', '召')), ('', ()))
     """
-    top = parse_ids(ids(character))
+    top = parse_ids(find_ids(character))
     if top.operator not in (BESIDE, UNDERLINED) or len(top.parts) != 2:
         return "", ()
     return top.operator, tuple(part.character for part in top.parts)
 
 
-def looks_like(parts: str, written: tuple[str, ...]) -> bool:
+def look_like(parts: str, written: tuple[str, ...]) -> bool:
     """Return whether two characters look like the parts as drawn."""
     pairs = zip(parts, written, strict=True)
     return all(part == _KEPT_LOOK.get(sign, sign) for part, sign in pairs)

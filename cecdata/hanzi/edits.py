@@ -46,7 +46,7 @@ def align(source: str, target: str) -> tuple[Corruption, ...]:
     [(0, 1, '误', '言吴'), (2, 3, '已', '己'), (3, 4, '经', '径')]
     """
     edits: list[Corruption] = []
-    for start, end, source_start, source_end in _runs(source, target):
+    for start, end, source_start, source_end in _find_runs(source, target):
         length = end - start
         if length == source_end - source_start:
             edits += (
@@ -70,7 +70,7 @@ def align(source: str, target: str) -> tuple[Corruption, ...]:
     return tuple(edits)
 
 
-def _runs(source: str, target: str) -> Iterator[tuple[int, int, int, int]]:
+def _find_runs(source: str, target: str) -> Iterator[tuple[int, int, int, int]]:
     """Yield the longest differing stretches as (start, end) in the target and in the source."""
     from rapidfuzz.distance import Levenshtein
 

@@ -113,16 +113,16 @@ def _name_category(wrong: str, right: str) -> str:
 
 
 def _name_category_of_characters(wrong: str, right: str) -> str:
-    if readings.same_sound(wrong, right):
+    if readings.have_same_sound(wrong, right):
         return "homophone"
-    sound = readings.near_sound(wrong, right)
+    sound = readings.link_sounds(wrong, right)
     mistyped = sound in ("keyboard", "edit1")  # 己 for 已 is rather a look-alike than a slip
     if sound is not None and not mistyped:
         return "near-sound"
-    if components.similarity(wrong, right) > 0:
-        more = components.stroke_count(wrong) - components.stroke_count(right)
+    if components.measure_similarity(wrong, right) > 0:
+        more = components.count_strokes(wrong) - components.count_strokes(right)
         return "more-stroke" if more > 0 else "fewer-stroke" if more < 0 else "same-stroke"
-    changed = (components.deletions, components.additions, components.exchanges)
+    changed = (components.list_deletions, components.list_additions, components.list_exchanges)
     standard = is_standard(wrong) and is_standard(right)
     if standard and any(right in change(wrong) for change in changed):
         return "radical"
@@ -130,7 +130,7 @@ def _name_category_of_characters(wrong: str, right: str) -> str:
 
 
 def _is_split(parts: str, whole: str) -> bool:
-    return len(whole) == 1 and any(split.parts == parts for split in components.splits(whole))
+    return len(whole) == 1 and any(split.parts == parts for split in components.list_splits(whole))
 
 
 def _join_moves(edits: Sequence[Corruption], reference: str) -> list[Corruption]:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from functools import cache
 
-from cecdata.hanzi.characters import frequency, read_rows, read_table
+from cecdata.hanzi.characters import find_frequency, read_rows, read_table
 
 # A rarer reading is known to few people, and so makes no homophone (的 read dī).
 LEAST_SHARE = 0.02
@@ -27,10 +27,10 @@ class Reading:
 
 
 @cache
-def readings(character: str) -> tuple[Reading, ...]:
+def list_readings(character: str) -> tuple[Reading, ...]:
     """Return all readings of a standard character, most frequent first; () for any other.
 
-    >>> [str(reading) for reading in readings("教")]
+    >>> [str(reading) for reading in list_readings("教")]
     ['jiao4', 'jiao1']
     """
     row = read_table("readings").get(character)
@@ -43,31 +43,31 @@ def readings(character: str) -> tuple[Reading, ...]:
 @cache
 def common_readings(character: str) -> tuple[Reading, ...]:
     """Return the readings of at least the share `LEAST_SHARE`; a standard character has some."""
-    return tuple(reading for reading in readings(character) if reading.share >= LEAST_SHARE)
+    return tuple(reading for reading in list_readings(character) if reading.share >= LEAST_SHARE)
 
 
-def same_sound(left: str, right: str) -> bool:
+def have_same_sound(left: str, right: str) -> bool:
     """Return whether two characters share a common reading, tone included."""
-    return sound_weight(left, right) > 0
+    return weigh_sound(left, right) > 0
 
 
-def sound_weight(left: str, right: str) -> float:
+def weigh_sound(left: str, right: str) -> float:
     """Return the probability that both are read the same, by their shares: 0 to 1, symmetric."""
     shares = {str(reading): reading.share for reading in common_readings(left)}
     return sum(r.share * shares.get(str(r), 0.0) for r in common_readings(right))
 
 
-def near_sound(left: str, right: str) -> str | None:
+def link_sounds(left: str, right: str) -> str | None:
     """Return the confusion that links two characters which sound alike but not the same, or None.
 
     ``tone``, ``initial:zh/z``, ``final:an/ang``, ``keyboard`` (one letter typed beside the right
     one), ``edit1`` (one letter wrong, missing or too many). The likeliest pair of common readings
     decides; of equally likely ones, the kind named first here. The function is symmetric.
 
-    >>> near_sound("妈", "马"), near_sound("是", "四"), near_sound("教", "叫")
+    >>> link_sounds("妈", "马"), link_sounds("是", "四"), link_sounds("教", "叫")
     ('tone', 'initial:sh/s', None)
     """
-    if left == right or same_sound(left, right):
+    if left == right or have_same_sound(left, right):
         return None
     links = [
         (reading.share * second_reading.share, kind)
@@ -95,7 +95,7 @@ def _list_characters_by_sound() -> dict[str, tuple[str, ...]]:
 
 
 @cache
-def homophones(character: str) -> tuple[str, ...]:
+def list_homophones(character: str) -> tuple[str, ...]:
     """Return standard characters with the same sound and tone, likeliest first.
 
     A character is likely if it is frequent and mostly read so: 已 → 以, 椅, 蚁 before 佁.
@@ -106,7 +106,9 @@ def homophones(character: str) -> tuple[str, ...]:
         for sibling in _list_characters_by_sound()[str(reading)]
         if sibling != character
     }
-    weight = {sibling: sound_weight(character, sibling) * frequency(sibling) for sibling in others}
+    weight = {
+        sibling: weigh_sound(character, sibling) * find_frequency(sibling) for sibling in others
+    }
     return tuple(sorted(others, key=lambda sibling: (-weight[sibling], sibling)))
 
 

@@ -23,7 +23,7 @@ import numpy as np
 from cecdata.common.errors import InputError
 from cecdata.common.progress import stop_if_given_up
 from cecdata.lm.language_model import Change, Doubles, Kind, LanguageModel, apply_change, encodable
-from cecdata.models.hub import checkpoint_identity
+from cecdata.models.hub import identify_checkpoint
 from cecdata.models.loading import load_causal, name_cache
 from cecdata.models.vocabulary import HAN, decode_tokens, writes_chinese
 
@@ -97,7 +97,7 @@ class CausalScorer(LanguageModel):
         self._longest = min(self.context, window)
         self._reach = reach
         self._cache_name = name_cache(self._model.base_model)
-        *_, digest = checkpoint_identity(name, model).values()
+        *_, digest = identify_checkpoint(name, model).values()
         self.identity = f"{digest} {self.dtype} {reach}"
         self._passes: dict[tuple[int, ...], tuple[Tensor, Any]] = {}  # states, and their cache
         self._packs = self._takes_packed()

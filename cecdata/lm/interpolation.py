@@ -13,7 +13,7 @@ from itertools import chain, compress, repeat
 import numpy as np
 from numpy.typing import NDArray
 
-from cecdata.common.machine import usable_cores
+from cecdata.common.machine import count_usable_cores
 from cecdata.lm.counting import Segmenter
 from cecdata.lm.table import Floats, Ints, Ngrams, score_texts
 
@@ -57,7 +57,7 @@ class Mixture:
         self._models = models
         self._words = tuple(dict.fromkeys(chain.from_iterable(model.words for model in models)))
         vocabulary = {word: number for number, word in enumerate(self._words)}
-        with ThreadPoolExecutor(usable_cores()) as threads:
+        with ThreadPoolExecutor(count_usable_cores()) as threads:
             self._numbered = [*threads.map(_Numbered, models, repeat(vocabulary))]
 
     def share_of_last(self, weights: Sequence[float], sentences: Sequence[str]) -> float:
@@ -104,7 +104,7 @@ class Mixture:
             last = _look_up(model.triples, model.triple_log_prob, triples, less)
             return np.exp([model.log_prob, model.backoff]), np.exp(values), np.exp(last)
 
-        with ThreadPoolExecutor(usable_cores()) as threads:
+        with ThreadPoolExecutor(count_usable_cores()) as threads:
             chances = threads.map(find_chances, models)
         for weight, (words, two, three) in zip(weights, chances, strict=True):
             of_words += weight * words

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from cecdata.common.kernels import called, code_point, compiled, inlined
+from cecdata.common.kernels import called, compiled, inlined, read_code_point
 
 # 8 bits of a log-probability in natural logarithms: 0 to -20.4 in steps of 0.08
 STEP, MOST = np.float32(0.08), 255
@@ -203,7 +203,7 @@ def score_rows(data, bounds, tables, longest, nats):
         length = 0
         at = np.uint64(bounds[row])
         while at < np.uint64(end):
-            point, at = code_point(data, at)
+            point, at = read_code_point(data, at)
             points[length] = np.int64(point)
             length += 1
         best = np.full(length + 1, -np.inf)

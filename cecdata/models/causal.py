@@ -50,7 +50,7 @@ def load(
 
     Raises InputError where the folder is not whole or the model cannot be asked.
     """
-    prompts.prompt(prompt)
+    prompts.find_prompt(prompt)
     check_template(Path(where))  # a hub id is no folder, and lacks nothing
     model, tokenizer = load_causal(where, extra, device, dtype)
     if tokenizer.pad_token_id is None:
@@ -69,11 +69,11 @@ def _takes_system(where: str, tokenizer: PreTrainedTokenizerBase, prompt: str) -
     if not getattr(tokenizer, "chat_template", None):
         return True
     for system in (True, False):
-        chat = prompts.messages("", prompt, system=system)
+        chat = prompts.make_messages("", prompt, system=system)
         try:
             tokenizer.apply_chat_template(chat, tokenize=False, **THINKING_OFF)
         except Exception as error:  # noqa: BLE001 - a template raises whatever it likes
-            why = hub.first_line(error)
+            why = hub.shorten(error)
         else:
             return system
     raise InputError(
@@ -82,26 +82,28 @@ def _takes_system(where: str, tokenizer: PreTrainedTokenizerBase, prompt: str) -
     )
 
 
-def prompt_identity(policy: CausalModel) -> dict[str, object]:
+def identify_prompt(policy: CausalModel) -> dict[str, object]:
     """Return what tells the prompt from others: its version, and where its instruction stands."""
-    version: dict[str, object] = {"prompt": f"{policy.prompt}@{prompts.sha256(policy.prompt)[:8]}"}
+    version: dict[str, object] = {
+        "prompt": f"{policy.prompt}@{prompts.hash_prompt(policy.prompt)[:8]}"
+    }
     return version if policy.system else {**version, "instruction": "before the first sentence"}
 
 
-def asked(policy: CausalModel, source: str) -> list[dict[str, str]] | str:
+def make_question(policy: CausalModel, source: str) -> list[dict[str, str]] | str:
     """Return the question: a chat where the tokenizer has a template, else its words as text."""
-    chat = prompts.messages(source, policy.prompt, system=policy.system)
+    chat = prompts.make_messages(source, policy.prompt, system=policy.system)
     if getattr(policy.tokenizer, "chat_template", None):
         return chat
     return "\n\n".join(message["content"] for message in chat) + "\n"
 
 
-def prompt_ids(policy: CausalModel, source: str) -> list[int]:
+def encode_prompt(policy: CausalModel, source: str) -> list[int]:
     """Return the tokens of the question, thinking off.
 
     A template writes the tokens that a text begins with; without one the tokenizer adds them.
     """
-    question = asked(policy, source)
+    question = make_question(policy, source)
     if isinstance(question, str):
         plain: list[int] = policy.tokenizer.encode(question)
         return plain
@@ -120,7 +122,7 @@ def decode(policy: CausalModel, completions: Sequence[Sequence[int]]) -> list[st
     return texts
 
 
-def token_budget(policy: CausalModel, source: str) -> int:
+def find_token_budget(policy: CausalModel, source: str) -> int:
     """Return the most tokens that an answer to a source may have."""
     return 2 * len(policy.tokenizer.encode(source, add_special_tokens=False)) + EXTRA_TOKENS
 
@@ -159,7 +161,7 @@ def check_template(folder: Path) -> None:
     there was one; the built-in kind always has one.
     """
     path = folder / PROMPT_FILE
-    used = prompt_record(path).get("template", False) if path.is_file() else False
+    used = read_prompt_record(path).get("template", False) if path.is_file() else False
     if not isinstance(used, bool):
         raise InputError(f"{path}: template must be true or false, not {used!r}")
     settings = folder / "tokenizer_config.json"
@@ -180,7 +182,7 @@ def is_built_in_kind(folder: Path) -> bool:
     return tokens.is_file() and all(mark in tokens.read_bytes() for mark in _MARKS)
 
 
-def prompt_record(path: Path) -> dict[str, object]:
+def read_prompt_record(path: Path) -> dict[str, object]:
     """Return the fields of a prompt.json; raise InputError where it is not JSON."""
     try:
         value = parse(path.read_bytes())

@@ -28,7 +28,7 @@ _RECORD = ".record.json"  # hidden, so that it is no part of the digest
 
 def find_conversion(file: Path) -> Path | None:
     """Return the folder with the weights of a GGUF file; None without one that is whole."""
-    folder = _folder_of(file)
+    folder = _find_folder(file)
     try:
         whole = _read_record(folder)["sha256"] == hash_model(folder)
     except (OSError, ValueError, KeyError, TypeError, CecError):
@@ -38,7 +38,7 @@ def find_conversion(file: Path) -> Path | None:
 
 def keep_conversion(file: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
     """Write what was read of a GGUF file for `find_conversion`, in place of earlier contents."""
-    folder = _folder_of(file)
+    folder = _find_folder(file)
     staged = folder.with_name(f".{os.getpid()}-{folder.name}")
     model.hf_quantizer = None  # else transformers writes nothing
     vars(model.config).pop("quantization_config", None)
@@ -55,7 +55,7 @@ def keep_conversion(file: Path, model: PreTrainedModel, tokenizer: PreTrainedTok
         say(f"{file} has to be read again next time, because {folder} cannot be written: {error}")
 
 
-def _folder_of(file: Path) -> Path:
+def _find_folder(file: Path) -> Path:
     digest = durable.sha256_of(file).sha256
     return find_user_folder("XDG_CACHE_HOME") / "cec-zero" / "gguf" / f"{digest[:16]}-chinese"
 

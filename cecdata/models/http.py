@@ -146,7 +146,7 @@ class Endpoint:
         Raises GivenUpError where nobody waits for the replies any more.
         """
         left = {
-            asyncio.run_coroutine_threadsafe(self._reply(body, name), _loop()): number
+            asyncio.run_coroutine_threadsafe(self._reply(body, name), _start_loop()): number
             for number, body in enumerate(bodies)
         }
         try:
@@ -216,7 +216,7 @@ class Endpoint:
                 "the proxy of the environment cannot be used: set HTTP_PROXY, HTTPS_PROXY or "
                 f"ALL_PROXY to http://HOST:PORT, or {direct}"
             ) from None
-        weakref.finalize(self, _close, client, _loop()).atexit = False
+        weakref.finalize(self, _close, client, _start_loop()).atexit = False
         return client
 
     async def _reply(self, body: Mapping[str, object] | None, name: str) -> Reply:
@@ -313,7 +313,7 @@ class Endpoint:
 
 
 @cache
-def _loop() -> asyncio.AbstractEventLoop:
+def _start_loop() -> asyncio.AbstractEventLoop:
     """Return the event loop of all requests, which runs in a thread of its own."""
     loop = asyncio.new_event_loop()
     loop.set_exception_handler(lambda *_: None)  # of requests that nobody waits for any more

@@ -52,7 +52,7 @@ def refuse_missing_folder(name: str) -> None:
         )
 
 
-def first_line(error: Exception) -> str:
+def shorten(error: Exception) -> str:
     """Return the first line of a library's message, redacted, without its final full stop."""
     lines = redact_hub(str(error)).strip().splitlines()
     return (lines[0].rstrip(" .")[:200] if lines else "") or type(error).__name__
@@ -150,11 +150,11 @@ def load_pretrained(loader: Any, checkpoint: str, **settings: object) -> Any:
     except Exception as error:  # noqa: BLE001 - a damaged checkpoint raises whatever it likes
         if file := settings.get("gguf_file"):
             raise InputError(
-                f"{Path(checkpoint) / str(file)} cannot be loaded: {first_line(error)}. Copy "
+                f"{Path(checkpoint) / str(file)} cannot be loaded: {shorten(error)}. Copy "
                 "or download it again, or name a GGUF file whose architecture transformers reads"
             ) from None
         raise InputError(
-            f"{checkpoint} cannot be loaded: {first_line(error)}. Name a folder with config.json, "
+            f"{checkpoint} cannot be loaded: {shorten(error)}. Name a folder with config.json, "
             "a tokenizer and weights in safetensors (pickled weights are not read), or a model on "
             "a hub (HF_ENDPOINT and HF_HUB_OFFLINE apply)"
         ) from None
@@ -169,7 +169,7 @@ def load_pretrained(loader: Any, checkpoint: str, **settings: object) -> Any:
     return model
 
 
-def checkpoint_identity(checkpoint: str, model: object = None) -> dict[str, str]:
+def identify_checkpoint(checkpoint: str, model: object = None) -> dict[str, str]:
     """Return the name, and the digest of a model's files or the revision of a model on a hub.
 
     model: what was loaded, which knows that revision.

@@ -14,10 +14,10 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cecdata.common.errors import InputError, UsageError
-from cecdata.common.machine import free_memory
+from cecdata.common.machine import measure_free_memory
 from cecdata.common.progress import say
 from cecdata.models.gguf import find_conversion, keep_conversion
-from cecdata.models.hub import first_line, import_torch, load_pretrained
+from cecdata.models.hub import import_torch, load_pretrained, shorten
 from cecdata.models.vocabulary import cut_vocabulary
 
 if TYPE_CHECKING:
@@ -165,12 +165,11 @@ def _choose_dtype(name: str, config: Any, device: str, wanted: str) -> torch.dty
             model = AutoModelForCausalLM.from_config(config)
     except Exception as error:  # settings that contradict each other raise whatever they like
         raise InputError(
-            f"{name}: no model can have these settings ({first_line(error)}): copy config.json "
-            "again"
+            f"{name}: no model can have these settings ({shorten(error)}): copy config.json again"
         ) from error
     count = sum(weights.numel() for weights in model.parameters())
     on_gpu = device.startswith("cuda")
-    free = torch.cuda.mem_get_info(device)[0] if on_gpu else free_memory()
+    free = torch.cuda.mem_get_info(device)[0] if on_gpu else measure_free_memory()
     dtype: torch.dtype
     if wanted == "fast" and device == "cpu" and count >= SMALL and multiplies_bfloat16():
         dtype = torch.bfloat16
@@ -230,7 +229,7 @@ def pick_device(torch: ModuleType, wanted: str) -> str:
         try:
             torch.empty(0, device=wanted)
         except (RuntimeError, AssertionError) as error:
-            raise UsageError(f"device {wanted} cannot be used: {first_line(error)}") from error
+            raise UsageError(f"device {wanted} cannot be used: {shorten(error)}") from error
         return wanted
     if torch.cuda.is_available():
         return "cuda"
@@ -269,7 +268,7 @@ def run_in_batches(
     return (results[index] for index in range(len(sizes)))
 
 
-def thread_count(model: object) -> int | None:
+def choose_thread_count(model: object) -> int | None:
     """Return one for a small model, None (torch's default) for another."""
     size = sum(parameter.numel() for parameter in model.parameters())  # type: ignore[attr-defined]
     return 1 if size < SMALL else None

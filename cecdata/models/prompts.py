@@ -45,12 +45,12 @@ _VERSIONS = {
 }
 
 
-def prompt(version: str = DEFAULT) -> Prompt:
+def find_prompt(version: str = DEFAULT) -> Prompt:
     """Return the prompt of a version, or of a text of one's own, which has {sentence} in it.
 
     Raises UsageError, which lists the versions.
 
-    >>> prompt("改正：{sentence}").frame
+    >>> find_prompt("改正：{sentence}").frame
     '改正：{sentence}'
     """
     if _PLACE in version:
@@ -63,18 +63,18 @@ def prompt(version: str = DEFAULT) -> Prompt:
     return _VERSIONS[version]
 
 
-def messages(source: str, version: str = DEFAULT, *, system: bool = True) -> list[Message]:
+def make_messages(source: str, version: str = DEFAULT, *, system: bool = True) -> list[Message]:
     """Return the chat that asks for a correction of `source`.
 
     system: whether the instruction is a message of the system; otherwise it stands in the first
     message of the user, before the sentence.
 
-    >>> [message["role"] for message in messages("他己经来了。")]
+    >>> [message["role"] for message in make_messages("他己经来了。")]
     ['system', 'user']
-    >>> messages("他己经来了。")[-1]["content"]
+    >>> make_messages("他己经来了。")[-1]["content"]
     '他己经来了。'
     """
-    text = prompt(version)
+    text = find_prompt(version)
     chat = []
     for wrong, right in text.examples:
         chat.append({"role": "user", "content": _fill_frame(text, wrong)})
@@ -88,13 +88,13 @@ def messages(source: str, version: str = DEFAULT, *, system: bool = True) -> lis
     return chat
 
 
-def sha256(version: str = DEFAULT) -> str:
+def hash_prompt(version: str = DEFAULT) -> str:
     """Return the SHA-256 (hex) of a version's whole text, which is part of a run's identity.
 
-    >>> sha256("1") == sha256("2")
+    >>> hash_prompt("1") == hash_prompt("2")
     False
     """
-    text = prompt(version)
+    text = find_prompt(version)
     parts = (text.instruction, text.frame, *(part for pair in text.examples for part in pair))
     return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
 

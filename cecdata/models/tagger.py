@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cecdata.models import hub
-from cecdata.models.hub import checkpoint_identity, run_identity
+from cecdata.models.hub import identify_checkpoint, run_identity
 from cecdata.models.loading import (
     check_finite,
+    choose_thread_count,
     pick_device,
     refuse_pointers,
     run_in_batches,
-    thread_count,
     use_threads,
 )
 
@@ -84,12 +84,12 @@ class Tagger:
         check_finite(checkpoint, model)
         self.model = model.to(self._device).eval()
         self._ids: dict[str, int | None] = {}  # of characters
-        self._threads = thread_count(self.model)
+        self._threads = choose_thread_count(self.model)
         self._characters = self._map_outputs_to_characters(labels, config)
         self.longest = min(max_length, int(config.max_position_embeddings))
         self.identity: Mapping[str, object] = {
             "kind": "tagger",
-            **checkpoint_identity(checkpoint, model),
+            **identify_checkpoint(checkpoint, model),
             **run_identity(torch, transformers, self._device),
             "form": "rephrase" if rephrase else "tag",
             "max_length": self.longest,

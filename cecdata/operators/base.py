@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cecdata.common import arrays
-from cecdata.hanzi.characters import code_point_slots, standard_characters
+from cecdata.hanzi.characters import make_slots, standard_characters
 
 # How the engine uses a confusion set: substitute the replacement for the character, insert it
 # before any character (`source` is then empty), or substitute it for a span of two to four
@@ -62,7 +62,7 @@ class CharConfusions:
 
     def __call__(self, character: str) -> Iterator[Confusion]:
         """Yield the confusions of a standard character, heaviest first; nothing for another one."""
-        position = int(code_point_slots()[ord(character)]) - 1
+        position = int(make_slots()[ord(character)]) - 1
         if position < 0:
             return
         rows, names = self.build(), standard_characters()

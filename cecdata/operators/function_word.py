@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 
-from cecdata.hanzi.characters import code_point_slots, frequency
+from cecdata.hanzi.characters import find_frequency, make_slots
 from cecdata.operators.base import CharConfusions, ConfusionSet, Operator, make_confusion_set
 
 KINDS = ("function_word",)
@@ -27,7 +27,7 @@ FREQUENCY_EXPONENT = 0.5
 @cache
 def _build_swaps() -> ConfusionSet:
     """Return the confusions of function words with each other, weighted by frequency."""
-    slots = code_point_slots()
+    slots = make_slots()
     swaps = dict.fromkeys(
         (right, wrong)
         for members in SETS
@@ -37,7 +37,7 @@ def _build_swaps() -> ConfusionSet:
     )
     positions = [[int(slots[ord(sign)]) - 1 for sign in pair] for pair in swaps]
     source, other = np.array(positions, np.int32).T
-    weight = np.array([frequency(wrong) ** FREQUENCY_EXPONENT for _, wrong in swaps])
+    weight = np.array([find_frequency(wrong) ** FREQUENCY_EXPONENT for _, wrong in swaps])
     return make_confusion_set(source, other, weight, np.zeros(len(swaps), np.int8))
 
 

@@ -10,8 +10,8 @@ from functools import cache
 
 import numpy as np
 
-from cecdata.hanzi.characters import is_standard, traditional_forms, variant_forms, words_of
-from cecdata.hanzi.components import BESIDE, UNDERLINED, looks_like, splits, two_parts
+from cecdata.hanzi.characters import is_standard, list_words, traditional_forms, variant_forms
+from cecdata.hanzi.components import BESIDE, UNDERLINED, find_two_parts, list_splits, look_like
 from cecdata.operators import base, spans
 from cecdata.operators.base import CharConfusions, Confusion, Operator
 from cecdata.operators.spans import SpanConfusions, SpanSet
@@ -117,7 +117,7 @@ VARIANT = Operator("variant", "substitute", 1, ("traditional", "variant"), _chan
 @cache
 def _swap_words() -> SpanSet:
     """Return frequent words of two characters, each with the characters swapped."""
-    listed = words_of(2)
+    listed = list_words(2)
     often = zip(listed.texts, listed.counts, strict=True)
     right = [word for word, count in often if count >= _LEAST_COUNT and word[0] != word[1]]
     wrong = sorted(word[::-1] for word in right)
@@ -141,12 +141,12 @@ SWAP = Operator(
 
 def _split_character(character: str) -> Iterator[Confusion]:
     """Yield splits into two parts that can be typed; neither is the character itself."""
-    how, written = two_parts(character)
+    how, written = find_two_parts(character)
     weights: dict[str, float] = {}
-    for split in splits(character) if how else ():
+    for split in list_splits(character) if how else ():
         if len(split.parts) != 2 or character in split.parts or split.weight == 0:
             continue
-        factor = 1.0 if looks_like(split.parts, written) else _SPELLED
+        factor = 1.0 if look_like(split.parts, written) else _SPELLED
         weights[split.parts] = split.weight * factor
         if all(written):
             weights.setdefault("".join(written), split.weight)

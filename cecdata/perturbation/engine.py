@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cecdata.common.errors import InputError, UsageError, VerificationError
-from cecdata.common.kernels import string_buffers
+from cecdata.common.kernels import view_string_buffers
 from cecdata.config import Config, decode_config
 from cecdata.corpus.protect import mark_spans
 from cecdata.perturbation import kernel
@@ -39,7 +39,7 @@ class Histogram:
 
     def __init__(self, config: Config, tables: Compiled | None = None) -> None:
         tables = tables or compile_recipe(config)
-        self.config, self.tables, self._priors = config, tables, _priors(config, tables)
+        self.config, self.tables, self._priors = config, tables, _list_priors(config, tables)
         shape = (len(tables.operators), config.max_chars + 1, config.max_chars + 2)
         self.counts: npt.NDArray[np.int64] = np.zeros(shape, np.int64)
 
@@ -51,7 +51,7 @@ class Histogram:
 
     def rates(self) -> dict[str, Rate]:
         """Return the rate per position of every operator with a prior."""
-        mosts = _most_edits(self.config, self.tables)
+        mosts = _find_most_edits(self.config, self.tables)
         return {
             name: calibrate(
                 self.counts[o], self.config.rate[name], mosts[o], self.tables.costs[o].mean
@@ -61,11 +61,11 @@ class Histogram:
         }
 
 
-def _priors(config: Config, tables: Compiled) -> npt.NDArray[np.float64]:
+def _list_priors(config: Config, tables: Compiled) -> npt.NDArray[np.float64]:
     return np.array([config.prior.get(name, 0.0) for name in tables.operators], np.float64)
 
 
-def _most_edits(config: Config, tables: Compiled) -> list[int]:
+def _find_most_edits(config: Config, tables: Compiled) -> list[int]:
     """Return the maximum number of edits of a pair by operator, and last that of mixed pairs.
 
     It keeps the sum of the edits' distances within `max_distance`.
@@ -87,12 +87,14 @@ class Perturber:
         self, config: Config, rates: Mapping[str, Rate], tables: Compiled | None = None
     ) -> None:
         tables = tables or compile_recipe(config)
-        self.config, self.tables, self._priors = config, tables, _priors(config, tables)
+        self.config, self.tables, self._priors = config, tables, _list_priors(config, tables)
         per_position = [
             rates[name].per_position if name in rates else 0.0 for name in tables.operators
         ]
         per_position.append(config.mixed_rate)
-        self._counts = count_table(per_position, _most_edits(config, tables), config.max_chars + 1)
+        self._counts = count_table(
+            per_position, _find_most_edits(config, tables), config.max_chars + 1
+        )
         self._names = (*tables.operators, MIXED, UNCHANGED, NONE)
 
     @classmethod
@@ -141,7 +143,7 @@ class Perturber:
                 f"a sentence has {lengths.max():,} code points, but max_chars is "
                 f"{config.max_chars:,}: split the sentence, or raise max_chars"
             )
-        arrays = sentence_arrays(sentences, config)
+        arrays = view_sentences(sentences, config)
         out = self.output(arrays)
         edits = kernel.perturb(arrays, self.draws, tables.arrays, make_scratch(config, tables), out)
         out.operator[out.operator < 0] = len(self._names) - 1
@@ -205,7 +207,7 @@ def raise_share(share: float, copies: int) -> float:
     return high
 
 
-def sentence_arrays(sentences: pa.RecordBatch, config: Config) -> Sentences:
+def view_sentences(sentences: pa.RecordBatch, config: Config) -> Sentences:
     """Return the kernel's view of a batch of the schema SENTENCE; no text is copied."""
     ids = np.asarray(sentences.column("id")).view(np.uint64)
     return _to_sentences(sentences.column("text"), ids, config)
@@ -213,7 +215,7 @@ def sentence_arrays(sentences: pa.RecordBatch, config: Config) -> Sentences:
 
 def _to_sentences(text: pa.Array, ids: npt.NDArray[np.uint64], config: Config) -> Sentences:
     """Return the kernel's view of texts and their ids; no text is copied."""
-    data, offsets = string_buffers(text)
+    data, offsets = view_string_buffers(text)
     marks = mark_spans(data, offsets) if config.protect_spans else np.zeros(0, np.uint8)
     return Sentences(offsets, data, ids, marks)
 
@@ -225,6 +227,6 @@ def make_scratch(config: Config, tables: Compiled) -> Scratch:
         config.max_chars,
         len(arrays.inserts),
         len(arrays.spans.operator),
-        max(_most_edits(config, tables)),
+        max(_find_most_edits(config, tables)),
         config.proposals,
     )

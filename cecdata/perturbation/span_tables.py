@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cecdata.common.kernels import compiled
-from cecdata.hanzi.characters import words_of
+from cecdata.hanzi.characters import list_words
 from cecdata.operators import Operator
 from cecdata.operators.spans import LONGEST, SHORTEST, SpanConfusions, SpanSet
 from cecdata.perturbation.kernel import layout
@@ -68,7 +68,7 @@ def compile_spans(
         **searchable,
         rows=rows,
         candidates=np.concatenate([*blocks, np.zeros((0, 2), np.uint64)]),
-        points=_code_points(texts),
+        points=_to_code_points(texts),
     )
     hashes = {name: _hash_set(part, operator.kinds) for name, (operator, part) in sets.items()}
     costs = {name: _measure_cost(part) for name, (_, part) in sets.items()}
@@ -108,7 +108,7 @@ def _pack_candidates(
 
 def _pack_texts(texts: Sequence[str], singles: dict[str, int]) -> Longs:
     """Return each text as rows of `Tables.texts`, 16 bits each, the first character lowest."""
-    points = _code_points(texts)
+    points = _to_code_points(texts)
     row_of = np.zeros(0x110000, np.uint64)
     for point in np.unique(points[points > 0]).tolist():
         row_of[point] = singles.setdefault(chr(point), len(singles))
@@ -122,7 +122,7 @@ def _measure_cost(part: SpanSet) -> Cost:
         text: count
         for length in range(SHORTEST, LONGEST + 1)
         for text, count in zip(
-            words_of(length).texts, words_of(length).counts.tolist(), strict=True
+            list_words(length).texts, list_words(length).counts.tolist(), strict=True
         )
     }
     often = np.array([known.get(source, 1.0) for source in part.sources])
@@ -135,7 +135,7 @@ def _pack_spans(sources: Sequence[str], slots: Mapping[str, int]) -> Longs:
     """Return each span as four slots of 16 bits, the first highest; 0 or NO_THIRD at its end."""
     slot_of = np.zeros(0x110000, np.uint64)
     slot_of[[ord(sign) for sign in slots]] = list(slots.values())
-    points = _code_points(sources)
+    points = _to_code_points(sources)
     assert ((points == 0) | (slot_of[points] > 0)).all(), "a span of characters without a slot"
     packed = slot_of[points]
     packed[points[:, 2] == 0, 2] = layout.NO_THIRD  # so that it sorts before the longer ones
@@ -211,7 +211,7 @@ def _make_bitmap(bits: Longs) -> Longs:
     return bitmap
 
 
-def _code_points(texts: Sequence[str]) -> npt.NDArray[np.uint32]:
+def _to_code_points(texts: Sequence[str]) -> npt.NDArray[np.uint32]:
     """Return the code points of texts, [texts, LONGEST], with zeros behind the shorter ones."""
     padded = "".join(text.ljust(LONGEST, "\0") for text in texts)
     return np.frombuffer(padded.encode("utf-32-le"), np.uint32).reshape(-1, LONGEST).copy()

@@ -16,7 +16,7 @@ import pyarrow as pa
 from cecdata.common.durable import sha256_of
 from cecdata.common.errors import UsageError
 from cecdata.config import Config
-from cecdata.hanzi.characters import cluster_ranges, frequency, standard_characters
+from cecdata.hanzi.characters import find_frequency, list_cluster_ranges, standard_characters
 from cecdata.lm import kernels, ngrams
 from cecdata.lm.table import Ngrams
 from cecdata.lm.table import Tables as NgramTables
@@ -129,7 +129,7 @@ def _choose_slots(characters: Sequence[str]) -> Numbers:
 
     Frequent ones have the lowest slots: what the kernel reads most lies together in the cache.
     """
-    order = np.argsort([-frequency(character) for character in characters], kind="stable")
+    order = np.argsort([-find_frequency(character) for character in characters], kind="stable")
     slot_of = np.zeros(len(characters) + 1, np.int64)
     slot_of[order + 1] = np.arange(1, len(slot_of))
     return slot_of
@@ -240,7 +240,7 @@ def _classify_code_points(slot_of: Mapping[str, int]) -> Shorts:
         (layout.CLINGS_AFTER, "after"),
         (layout.REGIONAL, "pair"),
     ):
-        for low, high in zip(*cluster_ranges(rule), strict=True):
+        for low, high in zip(*list_cluster_ranges(rule), strict=True):
             span = classes[low : high + 1]
             span[:] = np.where(
                 (span == layout.CLINGS_BEFORE) & (mark == layout.CLINGS_AFTER),
@@ -292,7 +292,7 @@ def make_language(model: Ngrams, fluency: float) -> Language:
         bigrams=tables.bigrams,
         bigram_marks=tables.bigram_marks,
         bigram_shift=tables.bigram_shift,
-        chance=_acceptance_chances(fluency),
+        chance=_list_acceptance_chances(fluency),
     )
 
 
@@ -305,7 +305,7 @@ def _find_first_nodes(tables: NgramTables) -> Ints:
     return nodes
 
 
-def _acceptance_chances(fluency: float) -> npt.NDArray[np.float64]:
+def _list_acceptance_chances(fluency: float) -> npt.NDArray[np.float64]:
     """Return exp(fluency · nats) for each number of steps: decimals, so that all machines agree."""
     step = Decimal(fluency) * Decimal(str(kernels.STEP))
     return np.array([float((step * n).exp()) for n in range(-_MOST_STEPS, _MOST_STEPS + 1)])

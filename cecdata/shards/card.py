@@ -35,7 +35,7 @@ def make_card(manifest: Manifest) -> str:
     """Return the card: front matter for the library `datasets`, then sections for people."""
     pool = manifest.kind == POOL
     sections = (
-        f"# {markdown.escape_text(title_of(manifest))}",
+        f"# {markdown.escape_text(choose_title(manifest))}",
         _describe_content(manifest),
         _list_examples(manifest.extra.get("examples")),
         _list_columns(POOLED if pool else PAIR),
@@ -52,18 +52,18 @@ def make_card(manifest: Manifest) -> str:
     return _write_front_matter(manifest) + "\n\n".join(s for s in sections if s) + "\n"
 
 
-def title_of(manifest: Manifest) -> str:
+def choose_title(manifest: Manifest) -> str:
     """Return the title that the publisher gave, or one for the kind of dataset."""
     return manifest.about.title or _TITLES[manifest.kind]
 
 
-def _stated_licence(manifest: Manifest) -> str:
+def _find_licence(manifest: Manifest) -> str:
     """Return the licence that the publisher states, or the one that all sentences have, or ""."""
     stated = {origin.licence or "" for origin in manifest.origins}
     return manifest.about.licence or (stated.pop() if len(stated) == 1 else "")
 
 
-def _splits_with_rows(manifest: Manifest) -> dict[str, tuple[File, ...]]:
+def _list_splits_with_rows(manifest: Manifest) -> dict[str, tuple[File, ...]]:
     """Return the splits that have rows: `datasets` refuses a split without any."""
     outputs = manifest.outputs.items()
     return {split: files for split, files in outputs if any(file.rows for file in files)}
@@ -71,14 +71,14 @@ def _splits_with_rows(manifest: Manifest) -> dict[str, tuple[File, ...]]:
 
 def _write_front_matter(manifest: Manifest) -> str:
     """Return the part that `datasets` reads: the files of each split."""
-    licence = _stated_licence(manifest)
+    licence = _find_licence(manifest)
     # Every shard is named: with a pattern, nothing would show that a shard is missing.
     data_files: list[Json] = [
         {"split": name, "path": [file.path for file in files]}
-        for name, files in _splits_with_rows(manifest).items()
+        for name, files in _list_splits_with_rows(manifest).items()
     ]
     document: dict[str, Json] = {
-        "pretty_name": title_of(manifest),
+        "pretty_name": choose_title(manifest),
         "language": ["zh"],
         # `other` where there is no single one, or one that the Hub does not know
         "license": licence.lower() if licence.lower() in _IDENTIFIERS else "other",
@@ -97,7 +97,7 @@ def _describe_content(manifest: Manifest) -> str:
     else:
         counts = "; ".join(
             f"{sum(record.rows for record in records):,} pairs in `{name}`"
-            for name, records in _splits_with_rows(manifest).items()
+            for name, records in _list_splits_with_rows(manifest).items()
         )
         what = (
             "Pairs for Chinese spelling correction: `target` is a clean sentence, `source` the "
@@ -221,14 +221,14 @@ def _list_rejects(manifest: Manifest) -> str:
 
 
 def _explain_loading(manifest: Manifest) -> str:
-    pool, split = manifest.kind == POOL, next(iter(_splits_with_rows(manifest)), "train")
+    pool, split = manifest.kind == POOL, next(iter(_list_splits_with_rows(manifest)), "train")
     names = ("sentences", "pool-") if pool else ("pairs", f"{split}-")
     text = _LOADING.replace("SPLIT", split).replace("ROWS", names[0]).replace("FILES", names[1])
     return text + _LOADING_POOL * pool
 
 
 def _state_licence(manifest: Manifest) -> str:
-    name = _stated_licence(manifest)
+    name = _find_licence(manifest)
     stated = f"{markdown.escape_text(name)}." if name else "The publisher has not stated a licence."
     return (
         f"## Licence\n\n{stated} The rows are made from sentences of other works: whoever passes "

@@ -48,13 +48,15 @@ def _to_tsv(rows: pl.DataFrame, _template: str | None) -> bytes:
 
 def _to_messages(rows: pl.DataFrame, template: str | None) -> bytes:
     """Return a conversation a line: the prompt of the user, the target as the answer."""
-    turns = pl.concat_list(_turn("user", _prompt(template)), _turn("assistant", pl.col("target")))
+    turns = pl.concat_list(
+        _turn("user", _make_prompts(template)), _turn("assistant", pl.col("target"))
+    )
     return rows.select(turns.alias("messages")).write_ndjson().encode()
 
 
 def _to_prompt_completion(rows: pl.DataFrame, template: str | None) -> bytes:
     """Return an object a line with the prompt and the target as its completion."""
-    prompt = _prompt(f"{PROMPT}\n" if template is None else template)
+    prompt = _make_prompts(f"{PROMPT}\n" if template is None else template)
     completion = pl.col("target").alias("completion")
     return rows.select(prompt.alias("prompt"), completion).write_ndjson().encode()
 
@@ -70,7 +72,7 @@ def _to_verl(rows: pl.DataFrame, template: str | None, split: str, start: int) -
     reward = pl.struct(pl.lit("rule").alias("style"), pl.col("target").alias("ground_truth"))
     return rows.select(
         pl.lit("cec-zero").alias("data_source"),
-        pl.concat_list(_turn("user", _prompt(template))).alias("prompt"),
+        pl.concat_list(_turn("user", _make_prompts(template))).alias("prompt"),
         pl.lit("correction").alias("ability"),
         reward.alias("reward_model"),
         about.alias("extra_info"),
@@ -81,7 +83,7 @@ def _turn(role: str, content: pl.Expr) -> pl.Expr:
     return pl.struct(pl.lit(role).alias("role"), content.alias("content"))
 
 
-def _prompt(template: str | None) -> pl.Expr:
+def _make_prompts(template: str | None) -> pl.Expr:
     """Return the column of prompts: the template with the source in place of {source}."""
     before, _, after = (PROMPT if template is None else template).partition("{source}")
     return pl.concat_str(pl.lit(before), pl.col("source"), pl.lit(after))

@@ -210,7 +210,7 @@ def find_broken_rows(batch: pa.RecordBatch, threshold: float | None) -> Iterator
     )
     yield (
         "an operator that differs from that of the edits",
-        _to_mask(_operator_of(row["edits"]) != row["operator"] for row in rows),
+        _to_mask(_find_operator(row["edits"]) != row["operator"] for row in rows),
     )
     yield (
         "a source that equals its target, but another operator than `unchanged`",
@@ -233,7 +233,7 @@ def _apply_edits(target: str, edits: Sequence[Mapping[str, Any]]) -> str | None:
     return "".join([*parts, target[done:]])
 
 
-def _operator_of(edits: Sequence[Mapping[str, Any]]) -> str:
+def _find_operator(edits: Sequence[Mapping[str, Any]]) -> str:
     """Return the operator that made all edits; mixed for several, unchanged without edits."""
     operators = {str(edit["operator"]) for edit in edits}
     return MIXED if len(operators) > 1 else next(iter(operators), UNCHANGED)

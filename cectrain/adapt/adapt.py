@@ -25,7 +25,7 @@ from cecdata.common.progress import advance_bar
 from cecdata.config import load as load_data
 from cecdata.lm.counting import Segmenter, count_words, find_words, fit_back_off, remove_words
 from cecdata.lm.interpolation import Mixture
-from cecdata.lm.ngrams import WEIGHTS, default_models
+from cecdata.lm.ngrams import WEIGHTS, load_default_models
 from cecdata.lm.table import Ngrams
 from cectrain import config
 from cectrain.adapt.text import Doubt, FieldText, find_doubts, gather_text
@@ -105,7 +105,7 @@ def _learn(text: FieldText, out: Path, *, policy: bool) -> Report:
         doubts = find_doubts(base.channel, text)
         suspected = {doubt.sentence for doubt in doubts}
         left_out = suspected | set(held_out)
-        models = default_models()
+        models = load_default_models()
         counts = FieldCounts(models, text, left_out)
         mixture = Mixture([*models, counts.model()])
         share = mixture.share_of_last(WEIGHTS, held_out)
@@ -162,7 +162,7 @@ class FieldCounts:
         self._known = np.append(known, np.zeros(len(fresh))) / known.sum()
         self._segmenter = Segmenter(self._words, costs)
         self._sentences = text.count
-        self._counts = count_words(self._segmenter, len(self._words), _others(text, without))
+        self._counts = count_words(self._segmenter, len(self._words), _leave_out(text, without))
 
     def add(self, sentences: Sequence[str]) -> None:
         """Count further sentences."""
@@ -186,7 +186,7 @@ class FieldCounts:
         return remove_words(made, unseen)
 
 
-def _others(text: FieldText, without: Collection[str]) -> Iterator[list[str]]:
+def _leave_out(text: FieldText, without: Collection[str]) -> Iterator[list[str]]:
     for block in text.blocks():
         yield [sentence for sentence in block if sentence not in without]
 

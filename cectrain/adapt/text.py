@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from cecdata.builds.build import build
 from cecdata.builds.read import clean_rows
-from cecdata.common.machine import usable_cores
+from cecdata.common.machine import count_usable_cores
 from cecdata.common.progress import advance_bar
 from cecdata.config import Config, load
 from cecdata.corpus.reading import read_corpus
@@ -92,7 +92,9 @@ def gather_text(
         **reading,
     )
     with TemporaryDirectory(prefix="cectrain-") as folder:
-        manifest = build(texts, Path(folder) / "pool", config, pool=True, workers=usable_cores())
+        manifest = build(
+            texts, Path(folder) / "pool", config, pool=True, workers=count_usable_cores()
+        )
         files = manifest.outputs["train"]
         paths = tuple(Path(folder) / "pool" / file.path for file in files)
         left_out = dict(manifest.rows.rejected)
@@ -118,7 +120,7 @@ def find_doubts(channel: ChannelProposer, text: FieldText) -> tuple[Doubt, ...]:
     sentences = text.first(READ)
     blocks = [sentences[at : at + _READ_AT_ONCE] for at in range(0, len(sentences), _READ_AT_ONCE)]
     corrections: list[Correction] = []
-    with ThreadPoolExecutor(usable_cores()) as threads:
+    with ThreadPoolExecutor(count_usable_cores()) as threads:
         for block in threads.map(corrector.correct, blocks):
             corrections += (correction for correction in block if correction.edits)
             advance_bar("sentences read for doubts", len(block), len(sentences))

@@ -17,7 +17,7 @@ from cecdata.common.progress import print_lines
 from cecdata.common.text import escape_controls, explain_unreadable, split_at_folder
 from cectrain.corrector.correction import Edit, edit_record
 from cectrain.corrector.corrector import Corrector
-from cectrain.documents.document import Document, correct_document, edits_of, find_line_starts
+from cectrain.documents.document import Document, correct_document, find_line_starts, list_edits
 from cectrain.documents.table import Reading, read_document
 
 
@@ -33,7 +33,7 @@ def check_files(corrector: Corrector, names: Sequence[str], form: str, reading: 
         try:
             document = open_document(name, reading)
             with naming_file(name):
-                edits = edits_of(correct_document(corrector, document))
+                edits = list_edits(correct_document(corrector, document))
             starts = find_line_starts(document.source)
             for edit in edits:
                 well = False

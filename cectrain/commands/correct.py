@@ -17,7 +17,7 @@ from cectrain.commands.checking import check_files, read_passages
 from cectrain.commands.corrector_options import (
     add_corrector_options,
     load_corrector_for_text,
-    read_lists,
+    make_corrector_arguments,
 )
 from cectrain.commands.lines import KeptReport, print_corrections, read_file_lines, read_good_lines
 from cectrain.corrector.whole_text import Memory, sample_texts
@@ -216,7 +216,7 @@ def correct(sentences: tuple[str, ...], **options: Any) -> None:
         settings["protect"] = Path(PROTECTED)
     from cectrain.corrector.corrector import Corrector
 
-    arguments = read_lists(**settings)
+    arguments = make_corrector_arguments(**settings)
     Corrector(**arguments)  # so that a wrong setting is found before a long file is read
     report = KeptReport(simplified=settings["script"] == "simplified")
     sample = sample_texts(_read_texts(request))

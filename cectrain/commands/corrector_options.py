@@ -21,7 +21,7 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 def add_corrector_options(function: F) -> F:
-    """Add --model, --lm, --confidence, --script and the word lists; see `corrector_of`."""
+    """Add --model, --lm, --confidence, --script and the word lists; see `open_corrector`."""
     file = click.Path(path_type=Path)
     models = "; ".join(f"`{model.form}`: {model.meaning}" for model in BUILT_IN)
     for option in (
@@ -80,7 +80,7 @@ def add_corrector_options(function: F) -> F:
     return function
 
 
-def read_lists(
+def make_corrector_arguments(
     protect: Path | None, terms: Sequence[Path], dictionary: Sequence[Path], **settings: Any
 ) -> dict[str, Any]:
     """Return the arguments of the `Corrector` that `add_corrector_options` describe.
@@ -97,9 +97,9 @@ def read_lists(
     }
 
 
-def corrector_of(**settings: Any) -> Corrector:
+def open_corrector(**settings: Any) -> Corrector:
     """Return the corrector that `add_corrector_options` describe, loaded."""
-    return load_corrector(read_lists(**settings))
+    return load_corrector(make_corrector_arguments(**settings))
 
 
 def load_corrector(arguments: dict[str, Any]) -> Corrector:
@@ -117,7 +117,7 @@ def load_corrector(arguments: dict[str, Any]) -> Corrector:
 def load_corrector_for_text(
     arguments: dict[str, Any], prevalence: float | None, sample: Sequence[str]
 ) -> Corrector:
-    """Return the corrector of `read_lists`, with the confidences that suit the text.
+    """Return the corrector of `make_corrector_arguments`, with the confidences that suit the text.
 
     sample: texts on which the share of sentences with an error is estimated if it is not given;
     none where they are not known beforehand. Raises UsageError where the share is given for a model

@@ -23,8 +23,8 @@ from cectrain.corrector.corrector import Corrector
 from cectrain.documents.document import (
     apply_to_source,
     correct_document,
-    edits_of,
     find_line_starts,
+    list_edits,
 )
 from cectrain.documents.protected import find_word, keep_word
 from cectrain.documents.table import Reading
@@ -72,7 +72,7 @@ class Rewriter:
             lines = [bisect_right(starts, passage.start) for passage in passages]
             for line, passage in zip(lines, passages, strict=True):
                 self.report(f"{name}, line {line}", passage.correction.kept)
-            edits = edits_of(passages)
+            edits = list_edits(passages)
             if self.questions is not None:
                 edits = self.questions.choose(document.source, edits)
             data = document.write(edits)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cecdata.common.errors import MissingPackageError, UsageError, how_to_install
-from cectrain.commands.corrector_options import add_corrector_options, corrector_of
+from cectrain.commands.corrector_options import add_corrector_options, open_corrector
 
 if TYPE_CHECKING:
     from cectrain.corrector.corrector import Corrector
@@ -75,7 +75,7 @@ def _load_compiled_corrector(settings: Mapping[str, Any]) -> Corrector:
     from cectrain.corrector.channel.proposer import read_clauses
 
     read_clauses.stop_interpreting()
-    return corrector_of(**settings)
+    return open_corrector(**settings)
 
 
 def _missing_package(error: ImportError, extra: str) -> MissingPackageError:

@@ -16,7 +16,7 @@ from cecdata.common.machine import BLAS_THREADS
 from cecdata.models import prompts
 from cecdata.models.causal import is_built_in_kind
 from cectrain.corrector.correction import Change
-from cectrain.corrector.folder import check_weights, locate_model, longest_source, read_prompt
+from cectrain.corrector.folder import check_weights, locate_model, read_longest_source, read_prompt
 from cectrain.corrector.numpy_policy import Ints, NumpyPolicy
 
 FLOOR = -15.0  # least log-ratio; that of a text which the policy cannot write
@@ -84,7 +84,7 @@ class ChangeScorer:
             ) from error
         self._written = {**self.tokens.characters, _END: self.tokens.end}
         self.longest = (self._policy.context - len(self._question_tokens("")) - 1) // 2
-        if trained := longest_source(name):
+        if trained := read_longest_source(name):
             self.longest = min(self.longest, trained)
 
     def unread(self, text: str) -> list[bool]:
@@ -172,5 +172,5 @@ class ChangeScorer:
 
     def _question_tokens(self, text: str) -> list[int]:
         """Return the tokens that ask for a correction, as the policy's template writes them."""
-        asked = prompts.messages(text, self._prompt)[-1]["content"]
+        asked = prompts.make_messages(text, self._prompt)[-1]["content"]
         return [self.tokens.source, *self.tokens.of(asked), self.tokens.target]

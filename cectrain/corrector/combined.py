@@ -22,7 +22,7 @@ from pathlib import Path
 
 from cecdata.lm import LanguageModel, open_scorer
 from cecdata.lm.ngrams import SHIPPED_NAME
-from cecdata.models.hub import checkpoint_identity
+from cecdata.models.hub import identify_checkpoint
 from cectrain.corrector import rescoring
 from cectrain.corrector.change_scorer import ChangeScorer
 from cectrain.corrector.channel import proposer
@@ -93,7 +93,7 @@ class CombinedProposer(Proposer):
         del weights["least"]
         return {
             **self.channel.identity,
-            **checkpoint_identity(self.scorer.folder),
+            **identify_checkpoint(self.scorer.folder),
             "least": self.least,
             **{
                 f"weight_{name}": weights[name] for name in weights if judge or name != "distortion"

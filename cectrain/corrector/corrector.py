@@ -126,7 +126,7 @@ class Corrector:
         Raises GivenUpError between two texts or steps where nobody waits any more, see
         `cecdata.common.progress`.
         """
-        texts = list(_each(texts))
+        texts = list(_list_texts(texts))
         proposer = self.proposer
         least = self._confidence or 0.0
         prepared = [_Text(text, proposer, self._script, self._words, least) for text in texts]
@@ -192,7 +192,7 @@ class Corrector:
         """Yield one correction a text; memory holds a chunk of at most 256 texts."""
         chunk: list[str] = []
         size = 0
-        for text in _each(texts):
+        for text in _list_texts(texts):
             chunk.append(text)
             size += len(text)
             if len(chunk) == self.proposer.together or size >= _CHUNK_CHARS:
@@ -201,7 +201,7 @@ class Corrector:
         yield from self.correct(chunk)
 
 
-def _each(texts: str | Iterable[str]) -> Iterator[str]:
+def _list_texts(texts: str | Iterable[str]) -> Iterator[str]:
     """Yield the texts, a single one as well. Raises UsageError for what is no text."""
     several = isinstance(texts, Iterable) and not isinstance(texts, (str, bytes))
     for text in texts if several else [texts]:

@@ -11,7 +11,7 @@ from cecdata.common.codec import parse
 from cecdata.common.durable import sha256_of
 from cecdata.common.errors import InputError, VerificationError
 from cecdata.models import prompts
-from cecdata.models.causal import PROMPT_FILE, is_built_in_kind, prompt_record
+from cecdata.models.causal import PROMPT_FILE, is_built_in_kind, read_prompt_record
 
 CHANNEL = "channel"  # the noisy channel alone
 COMBINED = "combined"  # the channel and a policy; combined:FOLDER takes another policy
@@ -71,13 +71,13 @@ def read_prompt(name: str) -> str:
     path = Path(locate_model(name)) / PROMPT_FILE
     if not path.is_file():
         return prompts.DEFAULT
-    version = prompt_record(path).get("version")
+    version = read_prompt_record(path).get("version")
     if not isinstance(version, str):
         raise InputError(f'{path} has no prompt version: the file must hold {{"version": "1"}}')
     return version
 
 
-def longest_source(name: str) -> int | None:
+def read_longest_source(name: str) -> int | None:
     """Return the most characters that a policy reads at once, or None where nothing limits it.
 
     It is the longest source of the training run; for a model of the built-in kind without a run,

@@ -119,7 +119,7 @@ class NumpyPolicy:
                 seen, state = seen[last], state[last]
             state = state + seen @ layer.output
             gate, value = np.split(self._normalise(state) @ layer.gate_and_up, 2, axis=1)
-            state += _gate(gate, value) @ layer.down
+            state += _apply_gate(gate, value) @ layer.down
         asked = np.concatenate(
             [np.arange(len(p)) < len(q) for p, q in zip(wanted, places, strict=True)]
         )
@@ -205,7 +205,7 @@ def _read_weight(tensors: Mapping[str, Array], name: str, *shape: int) -> Floats
     return values
 
 
-def _gate(gate: Floats, value: Floats) -> Floats:
+def _apply_gate(gate: Floats, value: Floats) -> Floats:
     """Return SiLU(gate) · value."""
     below = np.negative(gate)
     with np.errstate(over="ignore"):  # e^89 and above is infinite, and the quotient 0

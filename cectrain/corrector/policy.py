@@ -18,13 +18,13 @@ from cecdata.models.causal import (
     EXTRA_TOKENS,
     CausalModel,
     decode,
+    encode_prompt,
+    find_token_budget,
     generate,
-    prompt_identity,
-    prompt_ids,
-    token_budget,
+    identify_prompt,
 )
-from cecdata.models.hub import checkpoint_identity, run_identity
-from cecdata.models.loading import run_in_batches, thread_count, use_threads
+from cecdata.models.hub import identify_checkpoint, run_identity
+from cecdata.models.loading import choose_thread_count, run_in_batches, use_threads
 from cectrain.corrector import folder, speculative
 from cectrain.corrector.correction import Edit, Proposer, make_edit
 from cectrain.corrector.edit_guard import Plain, put_stand_ins
@@ -57,7 +57,7 @@ def load(
     where = folder.locate_model(name)
     folder.check_weights(name)
     loaded = causal.load(where, version, device, dtype, extra="train")
-    longest = folder.longest_source(name)
+    longest = folder.read_longest_source(name)
     return Policy(loaded.model, loaded.tokenizer, version, loaded.system, max_chars=longest)
 
 
@@ -69,7 +69,7 @@ def make_reader(policy: Policy) -> Callable[[str], str]:
     return lambda text: put_stand_ins(Plain.of(text).text, unread)
 
 
-def target_ids(policy: Policy, target: str) -> list[int]:
+def encode_target(policy: Policy, target: str) -> list[int]:
     """Return the tokens of an answer with the end token."""
     ids: list[int] = policy.tokenizer.encode(target, add_special_tokens=False)
     return [*ids, int(policy.tokenizer.eos_token_id)]
@@ -84,7 +84,7 @@ def end_tokens(model: Any) -> list[int]:
 def check_context(policy: Policy, longest_source: str, new_tokens: int) -> None:
     """Raise InputError if the longest question and its answer do not fit the model's context."""
     limit = int(getattr(policy.model.config, "max_position_embeddings", 0) or 0)
-    needed = len(prompt_ids(policy, longest_source)) + new_tokens
+    needed = len(encode_prompt(policy, longest_source)) + new_tokens
     if limit and needed > limit:
         raise InputError(
             f"a prompt of {needed - new_tokens} tokens and an answer of {new_tokens} exceed the "
@@ -98,7 +98,7 @@ def write_greedily(policy: Policy, sources: Sequence[str], batch: int) -> list[W
     An answer is nearly its source, so the source is its draft where the model allows that
     (`speculative`); other models write token by token.
     """
-    prompts = [prompt_ids(policy, source) for source in sources]
+    prompts = [encode_prompt(policy, source) for source in sources]
     write = _write_from_drafts if speculative.is_supported(policy.model) else _write_token_by_token
 
     def write_batch(numbers: list[int]) -> list[Written]:
@@ -107,7 +107,7 @@ def write_greedily(policy: Policy, sources: Sequence[str], batch: int) -> list[W
         Each is cut at its own budget, so that it does not depend on the others.
         """
         texts = [sources[number] for number in numbers]
-        budgets = [token_budget(policy, text) for text in texts]
+        budgets = [find_token_budget(policy, text) for text in texts]
         answers = write(policy, [prompts[number] for number in numbers], texts, budgets)
         return [
             Written(answer.tokens[:budget], answer.log_probs[:budget])
@@ -177,7 +177,7 @@ class PolicyProposer(Proposer):
         self.policy, self._batch, self._name = policy, batch, name
         self.least = LEAST if least is None else least
         self._readable: dict[str, bool] = {}
-        self._threads = thread_count(policy.model)
+        self._threads = choose_thread_count(policy.model)
         self.longest = self.most = self._find_longest()
 
     @property
@@ -185,9 +185,9 @@ class PolicyProposer(Proposer):
         torch, transformers = hub.import_torch("train")
         model = self.policy.model
         return {
-            **checkpoint_identity(folder.locate_model(self._name), model),
+            **identify_checkpoint(folder.locate_model(self._name), model),
             **run_identity(torch, transformers, str(model.device)),
-            **prompt_identity(self.policy),
+            **identify_prompt(self.policy),
             "dtype": str(model.dtype),
             "longest_piece": self.longest,
             "unchanged": "what is not Han, what the policy cannot read, answers that stray",
@@ -231,7 +231,7 @@ class PolicyProposer(Proposer):
         if context := getattr(policy.model.config, "max_position_embeddings", None):
             characters = "的龘" if self._is_readable("龘") else "的"  # a common and a rare one
             encoded = (policy.tokenizer.encode(c, add_special_tokens=False) for c in characters)
-            free = int(context) - len(prompt_ids(policy, "")) - EXTRA_TOKENS
+            free = int(context) - len(encode_prompt(policy, "")) - EXTRA_TOKENS
             # A question of n characters, and an answer of at most twice its tokens.
             limits.append(max(1, free // (3 * max(map(len, encoded)))))
         return min((limit for limit in limits if limit is not None), default=None)

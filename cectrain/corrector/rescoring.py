@@ -175,7 +175,7 @@ def do_overlap(a: Change, b: Change) -> bool:
     return (a[0] < b[1] and b[0] < a[1]) or a[0] == b[0]
 
 
-def calibration_path(identity: str, lm: str) -> Path:
+def locate_calibration(identity: str, lm: str) -> Path:
     """Return where `cectrain calibrate` keeps the weights of a model beside n-grams."""
     digest = sha256(f"{KIND}\n{identity}\n{lm}".encode()).hexdigest()[:16]
     return find_user_folder("XDG_DATA_HOME") / "cec-zero" / "calibrations" / f"{digest}.json"
@@ -186,7 +186,7 @@ def read_weights(identity: str, lm: str) -> Weights | None:
 
     Raises InputError where the file is damaged.
     """
-    path = calibration_path(identity, lm)
+    path = locate_calibration(identity, lm)
     if not path.is_file():
         return None
     try:
@@ -200,7 +200,7 @@ def read_weights(identity: str, lm: str) -> Weights | None:
 
 def write_weights(identity: str, lm: str, weights: Weights, facts: Mapping[str, object]) -> Path:
     """Write the weights of a model, with what was measured, for `--rescore`."""
-    path = calibration_path(identity, lm)
+    path = locate_calibration(identity, lm)
     path.parent.mkdir(parents=True, exist_ok=True)
     record = {"kind": KIND, "identity": identity, "lm": lm, **facts, "weights": weights._asdict()}
     write_text(path, json.dumps(record, ensure_ascii=False, indent=1) + "\n")

@@ -38,7 +38,9 @@ def is_traditional(text: str) -> bool:
     >>> is_traditional("這個问題"), is_traditional("皇后的头发")
     (True, False)
     """
-    return _differences(text, simplify(text)) > _differences(text, _convert(text, "s2t"))
+    return _count_differences(text, simplify(text)) > _count_differences(
+        text, _convert(text, "s2t")
+    )
 
 
 def carry_edits(
@@ -56,7 +58,7 @@ def carry_edits(
     """
     if not edits:
         return [], []
-    back = min(_BACK, key=lambda way: _differences(written, _convert(read, way)))
+    back = min(_BACK, key=lambda way: _count_differences(written, _convert(read, way)))
     whole = _convert(apply_edits(read, edits), back)
     through, lost, shift = [], [], 0
     for edit in edits:
@@ -96,7 +98,7 @@ def _convert(text: str, way: str) -> str:
     return whole
 
 
-def _differences(text: str, other: str) -> int:
+def _count_differences(text: str, other: str) -> int:
     """Return the number of characters in which two texts of one length differ."""
     return sum(a != b for a, b in zip(text, other, strict=True))
 

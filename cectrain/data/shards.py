@@ -108,9 +108,9 @@ def sample(
     for stored in dataset.batches(split, COLUMNS):
         usable = np.ones(len(stored), np.bool_) if limit is None else longest_sides(stored) <= limit
         if tuning is not None:
-            usable &= is_in_tuning_part(ids_of(stored)) == tuning
+            usable &= is_in_tuning_part(view_ids(stored)) == tuning
         batch = stored.filter(usable)
-        ids = ids_of(batch)
+        ids = view_ids(batch)
         copy = np.asarray(batch.column("copy")).astype(np.uint64)
         turn = (copy + _mix(ids, seed)) % turns
         draw = (turn << np.uint64(48)) | (_mix(ids + copy, seed + 1) >> np.uint64(16))
@@ -145,7 +145,7 @@ def explain_too_long(path: Path, limit: int) -> InputError:
     return InputError(f"{path}: no pair has at most {limit} characters: raise policy.max_chars")
 
 
-def ids_of(pairs: pa.RecordBatch | pa.Table) -> npt.NDArray[np.uint64]:
+def view_ids(pairs: pa.RecordBatch | pa.Table) -> npt.NDArray[np.uint64]:
     """Return the bits of the ids as uint64."""
     return np.asarray(pairs.column("id")).view(np.uint64)
 

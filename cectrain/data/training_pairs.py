@@ -18,7 +18,7 @@ from rapidfuzz.distance import Levenshtein
 
 from cecdata.common.durable import sha256_of
 from cecdata.common.errors import InputError, UsageError
-from cecdata.corpus.ids import id_column
+from cecdata.corpus.ids import make_id_column
 from cecdata.corpus.pairs import ALIKE, PAIRS, read_texts
 from cecdata.shards.reader import Dataset
 from cecdata.shards.schema import PAIR, SENTENCE
@@ -93,7 +93,7 @@ class TrainingPairs:
         """
         if share == 0:
             return self, self
-        ids = shards.ids_of(self.table.select_columns(["id"]).with_format("arrow")[:])
+        ids = shards.view_ids(self.table.select_columns(["id"]).with_format("arrow")[:])
         left = shards.is_for_ppo_only(ids, share, self.seed)
         sides = [np.flatnonzero(~left), np.flatnonzero(left)]
         if not all(map(len, sides)):
@@ -136,7 +136,7 @@ def select_pairs(
     table = pa.Table.from_batches(dataset.batches(TRAIN, shards.COLUMNS))
     usable = shards.longest_sides(table) <= max_chars
     if config.tuning:
-        usable &= ~shards.is_in_tuning_part(shards.ids_of(table))
+        usable &= ~shards.is_in_tuning_part(shards.view_ids(table))
     positions = np.flatnonzero(usable)
     if not len(positions):
         raise shards.explain_too_long(dataset.path, max_chars)
@@ -209,7 +209,7 @@ def labelled_pairs(path: Path, held_out: Path | None, count: int) -> LabelledPai
                 "target with a training pair, so the scores may be too high."
             )
         return LabelledPairs(path, digests, {TRAIN: table, HELD_OUT: scoring}, remark)
-    ids = shards.ids_of(table)
+    ids = shards.view_ids(table)
     targets = np.unique(ids)
     if len(targets) < 2:
         raise InputError(
@@ -259,5 +259,5 @@ def _read_and_judge(path: Path, others: str = "") -> tuple[pa.Table, str]:
         raise InputError(f"{path}: {remark} Check that source and target belong together")
     copies, *columns = zip(*rows, strict=True)
     named = dict(zip(("source", "target", "operator"), map(pa.array, columns), strict=True))
-    ids = id_column(named["target"])
+    ids = make_id_column(named["target"])
     return pa.table({"id": ids, "copy": pa.array(copies, pa.int16()), **named}, _SCHEMA), remark

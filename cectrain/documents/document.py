@@ -237,7 +237,7 @@ def _is_inside(edit: Edit, spans: Sequence[tuple[int, int]]) -> bool:
     return before >= 0 and edit.start < spans[before][1]
 
 
-def edits_of(passages: Iterable[Corrected]) -> list[Edit]:
+def list_edits(passages: Iterable[Corrected]) -> list[Edit]:
     """Return the edits of a document, sorted; a footnote may stand within another passage."""
     edits = (edit for passage in passages for edit in passage.edits)
     return sorted(edits, key=lambda edit: (edit.start, edit.end))

@@ -58,7 +58,7 @@ def find_passages(source: str) -> Iterator[Passage]:
             at, places = _locate(source, token.content, at)
             noted = marks.get(id(token.children), [])
             noted += [_Mark(*match.span(), OBJECT) for match in _CODE.finditer(token.content)]
-            yield join_parts(source, _parts(token.content, places, noted))
+            yield join_parts(source, _find_parts(token.content, places, noted))
 
 
 def _locate(source: str, content: str, at: int) -> tuple[int, list[int]]:
@@ -76,7 +76,7 @@ def _locate(source: str, content: str, at: int) -> tuple[int, list[int]]:
     return at, places
 
 
-def _parts(content: str, places: list[int], marks: list[_Mark]) -> Iterator[Span | str]:
+def _find_parts(content: str, places: list[int], marks: list[_Mark]) -> Iterator[Span | str]:
     """Yield the places in the source of the prose between marks, and what stands for the marks."""
     done = 0
     for start, end, stand_in, signs in [*sorted(marks), _Mark(len(content), len(content))]:
@@ -99,11 +99,11 @@ def _make_parser(marks: dict[int, list[_Mark]]) -> MarkdownIt:
     parser.use(footnote_plugin, inline=False, move_to_end=False, always_match_refs=True)
     for rule in parser.inline.ruler.__rules__:
         if rule.name not in {"text", "newline"}:
-            rule.fn = _noting(rule.name, rule.fn, marks)
+            rule.fn = _note_marks(rule.name, rule.fn, marks)
     return parser
 
 
-def _noting(
+def _note_marks(
     name: str, rule: Callable[[StateInline, bool], bool], marks: dict[int, list[_Mark]]
 ) -> Callable[[StateInline, bool], bool]:
     """Return a rule of the parser that also notes what it has taken."""

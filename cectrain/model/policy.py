@@ -29,7 +29,7 @@ def load_policy(config: PolicyConfig, device: str = "auto") -> Policy:
 
     Raises InputError where nothing loads.
     """
-    prompts.prompt(config.prompt)
+    prompts.find_prompt(config.prompt)
     return load(config.name, config.prompt, device)
 
 
@@ -65,7 +65,7 @@ def save_model(policy: Policy, folder: Path, facts: Mapping[str, Json], dtype: s
     if folder.exists():
         shutil.rmtree(folder)
     folder.mkdir(parents=True)
-    original, model.generation_config = model.generation_config, greedy(policy)
+    original, model.generation_config = model.generation_config, make_greedy_config(policy)
     try:
         model.save_pretrained(folder)
     finally:
@@ -77,7 +77,7 @@ def save_model(policy: Policy, folder: Path, facts: Mapping[str, Json], dtype: s
     (folder / CARD).write_text(make_card(policy, facts), encoding="utf-8")
 
 
-def greedy(policy: Policy) -> GenerationConfig:
+def make_greedy_config(policy: Policy) -> GenerationConfig:
     """Return a generation config of greedy decoding up to any of the base's end tokens.
 
     The base's own config is not kept, because Qwen3's asks for sampling.

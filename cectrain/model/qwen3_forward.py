@@ -74,7 +74,7 @@ class Head(torch.autograd.Function):  # type: ignore[misc]
         return (slope @ head) * factor, slope.t() @ (states * factor), None, None
 
 
-def supports(model: PreTrainedModel) -> bool:
+def is_supported(model: PreTrainedModel) -> bool:
     """Return whether the model is a plain Qwen3 on a CPU with all weights in fp32 and trained."""
     config = model.config
     return (
@@ -90,7 +90,7 @@ def supports(model: PreTrainedModel) -> bool:
     )
 
 
-def fast_dtype() -> torch.dtype:
+def pick_dtype() -> torch.dtype:
     """Return bf16 if this CPU has instructions for it, otherwise fp32."""
     native = getattr(torch.cpu, "_is_avx512_bf16_supported", None)
     return torch.bfloat16 if native is not None and native() else torch.float32

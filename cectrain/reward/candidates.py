@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cecdata.hanzi.edits import align
-from cecdata.hanzi.readings import homophones
+from cecdata.hanzi.readings import list_homophones
 from cectrain.data.shards import Pair
 
 VARIANTS = 3  # near misses, over-corrections, garbage texts and right variants per pair
@@ -87,7 +87,7 @@ def make_near_miss(pair: Pair, rng: np.random.Generator) -> str:
         position
         for edit in edits
         for position in range(edit.start, edit.end)
-        if position < len(pair.target) and homophones(pair.target[position])
+        if position < len(pair.target) and list_homophones(pair.target[position])
     ]
     if not spots:  # the error is an inserted symbol: change another character instead
         return make_over_correction(pair.target, rng)
@@ -99,7 +99,7 @@ def make_over_correction(text: str, rng: np.random.Generator) -> str:
 
     A text without homophones loses its last character.
     """
-    spots = [position for position, sign in enumerate(text) if homophones(sign)]
+    spots = [position for position, sign in enumerate(text) if list_homophones(sign)]
     if not spots:
         return text[:-1]
     return _put_homophone(text, spots[int(rng.integers(len(spots)))], rng)
@@ -122,5 +122,5 @@ def draw_groups(
 
 def _put_homophone(text: str, position: int, rng: np.random.Generator) -> str:
     """Return a text with a likely homophone of the character at `position`."""
-    others = homophones(text[position])[:_LIKELIEST]
+    others = list_homophones(text[position])[:_LIKELIEST]
     return text[:position] + others[int(rng.integers(len(others)))] + text[position + 1 :]

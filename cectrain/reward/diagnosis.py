@@ -235,7 +235,7 @@ def score_ranking(rewards_P_L: FloatArray, right_P_L: npt.NDArray[np.bool_]) -> 
     return better / pairs if pairs else None
 
 
-def wilson_interval(share: float, sentences: int) -> tuple[float, float]:
+def find_wilson_interval(share: float, sentences: int) -> tuple[float, float]:
     """Return Wilson's 95 % interval, wider than needed, as a sentence has several candidates."""
     weight = 1.96**2 / sentences
     middle = share + weight / 2
@@ -301,7 +301,7 @@ def _recommend(diagnosis: Diagnosis, best: RewardFigures) -> str:
     """Return which constants to use, and how far the reward with them can be trusted."""
     name = "the constants as given" if diagnosis.favoured == "as given" else "calibrated constants"
     constants = best.config.words()
-    low, high = wilson_interval(best.ranking, diagnosis.pairs)
+    low, high = find_wilson_interval(best.ranking, diagnosis.pairs)
     share = f"{best.ranking:.1%} of pairs ({low:.0%} to {high:.0%}: {diagnosis.pairs} sentences)"
     if best.ranking >= TEACHES:
         subject = (

@@ -37,7 +37,7 @@ class GroupReward:
     ) -> list[float]:
         """Return one reward a completion; each run of L completions is a group."""
         size = self._size
-        texts = [text_of(completion) for completion in completions]
+        texts = [read_text(completion) for completion in completions]
         groups = [texts[start : start + size] for start in range(0, len(texts), size)]
         self.last, figures = self.score(source[::size], target[::size], groups)
         for name, value in figures.items():
@@ -80,7 +80,7 @@ class GroupReward:
         return vectors.reshape(len(texts), self._encoder.dimension)
 
 
-def text_of(completion: object) -> str:
+def read_text(completion: object) -> str:
     """Return the candidate in a completion, a string or a chat turn, without outer white space."""
     if isinstance(completion, str):
         return completion.strip()

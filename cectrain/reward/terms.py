@@ -23,14 +23,14 @@ def clip_cosines(cosines: FloatArray, threshold: float) -> FloatArray:
     return np.maximum(0.0, (cosines - threshold) / (1.0 - threshold))
 
 
-def pair_rewards(batch: Batch) -> FloatArray:
+def compute_pair_rewards(batch: Batch) -> FloatArray:
     """Return r_pair of each candidate."""
     return clip_cosines(batch.cosines_P_L, batch.config.tau) * batch.counted_P_L
 
 
 PAIR = Term(
     "pair",
-    pair_rewards,
+    compute_pair_rewards,
     lambda config: config.alpha,
     lambda batch: {"cosine": float(batch.cosines_P_L.mean())},
     ("cosine",),
@@ -78,7 +78,7 @@ CONSENSUS = Term(
 )
 
 
-def useful_rewards(
+def compute_useful_rewards(
     sources: Sequence[str], targets: Sequence[str], candidates_P_L: Sequence[Sequence[str]]
 ) -> FloatArray:
     """Return max(0, (d(x, y) − d(ŷ, y)) / d(x, ŷ)), shape [P, L], d the Levenshtein distance.
@@ -106,7 +106,8 @@ def _edit_distances(texts: Sequence[str], groups_P_L: Sequence[Sequence[str]]) -
 
 
 USEFUL = Term(
-    "useful", lambda batch: useful_rewards(batch.sources, batch.targets, batch.candidates_P_L)
+    "useful",
+    lambda batch: compute_useful_rewards(batch.sources, batch.targets, batch.candidates_P_L),
 )
 
 

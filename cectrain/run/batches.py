@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 from torch.utils.data import Sampler
 
-from cecdata.models.causal import asked
+from cecdata.models.causal import make_question
 from cectrain.corrector import speculative
 from cectrain.corrector.policy import Policy
 from cectrain.data import shards
@@ -95,7 +95,7 @@ class View:
         """Return rows of the table as TRL reads them: the prompt, the source and the target."""
         pairs = self._pairs.materialise(rows, self.epoch)
         return {
-            "prompt": [asked(self._policy, pair.source) for pair in pairs],
+            "prompt": [make_question(self._policy, pair.source) for pair in pairs],
             "source": [pair.source for pair in pairs],
             "target": [pair.target for pair in pairs],
         }
@@ -116,7 +116,7 @@ def select(
         return list(inputs), {}
     candidates = inputs[:: size // oversampling]
     pairs = [Pair(0, 0, row["source"], row["target"], "") for row in candidates]
-    variance = reward_variance(policy, pairs, temperature)
+    variance = find_reward_variance(policy, pairs, temperature)
     order = variance.argsort(descending=True, stable=True)  # the first of equal ones
     positions = sorted(order[: len(inputs) // size].tolist())
     figures = {
@@ -126,7 +126,7 @@ def select(
     return [candidates[position] for position in positions for _ in range(size)], figures
 
 
-def reward_variance(policy: Policy, pairs: Sequence[Pair], temperature: float) -> torch.Tensor:
+def find_reward_variance(policy: Policy, pairs: Sequence[Pair], temperature: float) -> torch.Tensor:
     """Return p(1 − p) of each pair, [pairs], p the probability that the policy writes the target.
 
     It is the variance of a reward that is 1 for the target and 0 for all else: if it is 0, all
@@ -145,9 +145,9 @@ def reward_variance(policy: Policy, pairs: Sequence[Pair], temperature: float) -
 def _log_probs(policy: Policy, pairs: Sequence[Pair], temperature: float) -> torch.Tensor:
     """Return the log-probability of each pair's target at this temperature, [pairs]."""
     model, batch = policy.model, collate(policy, pairs)
-    if qwen3_forward.supports(model):
+    if qwen3_forward.is_supported(model):
         return qwen3_forward.answer_log_probs(
-            model, batch["input_ids"], batch["labels"], qwen3_forward.fast_dtype(), temperature
+            model, batch["input_ids"], batch["labels"], qwen3_forward.pick_dtype(), temperature
         )
     with speculative.pause_training(model):
         logits, labels = answer_logits(model, batch)

@@ -91,11 +91,11 @@ def _score_answers(
     exact = [answer == target for _, target, answer in zip(pairs, targets, answers, strict=False)]
     return HeldOut(
         rows=len(rows),
-        exact=_share([row.prediction == row.target for row in wrong]),
-        copied=_share([row.prediction == row.source for row in wrong]),
-        over_correction=_share([row.prediction != row.target for row in right]),
-        length_differs=_share([len(row.prediction) != len(row.source) for row in rows]),
-        f1=_sentence_f1(rows),
+        exact=_divide([row.prediction == row.target for row in wrong]),
+        copied=_divide([row.prediction == row.source for row in wrong]),
+        over_correction=_divide([row.prediction != row.target for row in right]),
+        length_differs=_divide([len(row.prediction) != len(row.source) for row in rows]),
+        f1=_measure_sentence_f1(rows),
         by_operator=count_exact_by_operator(pairs, exact),
         answers=tuple(answers),
     )
@@ -110,13 +110,13 @@ def count_exact_by_operator(pairs: Sequence[Pair], exact: Sequence[bool]) -> dic
     return {name: sum(some) / len(some) for name, some in sorted(hits.items())}
 
 
-def _sentence_f1(rows: Sequence[Row]) -> float | None:
+def _measure_sentence_f1(rows: Sequence[Row]) -> float | None:
     """Return the sentence-level F1 as a fraction; None where it is not defined."""
     percent = score(rows, "cscd").values.get("S_C_f1")
     return percent / 100 if isinstance(percent, (int, float)) else None
 
 
-def _share(hits: Sequence[bool]) -> float | None:
+def _divide(hits: Sequence[bool]) -> float | None:
     """Return the share of hits; None without any case."""
     return sum(hits) / len(hits) if hits else None
 

@@ -58,7 +58,7 @@ class Job:
         if self.watched and distributed.is_rank0():
             policy = replace(policy, max_chars=self.config.policy.max_chars)
             scores = heldout.evaluate_as_used(policy, self.watched)
-            self.metrics.write("watch", batch, metrics_log.of_held_out(scores))
+            self.metrics.write("watch", batch, metrics_log.name_figures(scores))
 
     def score_before_ppo(self) -> HeldOut:
         """Return and log the scores before PPO; a resumed run reads those that it kept."""
@@ -69,7 +69,7 @@ class Job:
             scores = distributed.broadcast_from_rank0(self.score(self.policy))
             if distributed.is_rank0():
                 heldout.write_held_out(path, scores)
-        self.metrics.write("heldout", 0, metrics_log.of_held_out(scores))
+        self.metrics.write("heldout", 0, metrics_log.name_figures(scores))
         self.watch(self.policy, 0)
         return scores
 

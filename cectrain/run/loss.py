@@ -11,10 +11,10 @@ import torch
 from torch.nn import functional
 
 from cecdata.models import prompts
-from cecdata.models.causal import prompt_ids
+from cecdata.models.causal import encode_prompt
 from cecdata.models.loading import name_cache
 from cectrain.corrector.change_scorer import Tokens
-from cectrain.corrector.policy import Policy, target_ids
+from cectrain.corrector.policy import Policy, encode_target
 from cectrain.data.shards import Pair
 from cectrain.model import qwen3_forward
 
@@ -31,7 +31,7 @@ def collate(policy: Policy, pairs: Sequence[Pair]) -> dict[str, torch.Tensor]:
     Only answers have labels. There is no mask: causal attention at a token never sees the padding
     after it.
     """
-    asked, answers = zip(*(tokens(policy, pair) for pair in pairs), strict=True)
+    asked, answers = zip(*(tokenize(policy, pair) for pair in pairs), strict=True)
     width = max(len(a) + len(b) for a, b in zip(asked, answers, strict=True))
     pad = int(policy.tokenizer.pad_token_id)
     rows, labels = [], []
@@ -43,26 +43,26 @@ def collate(policy: Policy, pairs: Sequence[Pair]) -> dict[str, torch.Tensor]:
 
 
 @lru_cache(maxsize=4)
-def character_tokens(tokenizer: PreTrainedTokenizerBase) -> Tokens | None:
+def make_character_tokens(tokenizer: PreTrainedTokenizerBase) -> Tokens | None:
     """Return the same tokens several times as fast, for a tokenizer of the built-in kind alone."""
     if not {"<|source|>", "<|target|>", "<|end|>"} <= tokenizer.get_added_vocab().keys():
         return None
     return Tokens(tokenizer.backend_tokenizer.to_str())
 
 
-def tokens(policy: Policy, pair: Pair) -> tuple[list[int], list[int]]:
-    """Return `prompt_ids` of the source and `target_ids` of the target."""
-    characters = character_tokens(policy.tokenizer)
+def tokenize(policy: Policy, pair: Pair) -> tuple[list[int], list[int]]:
+    """Return `encode_prompt` of the source and `encode_target` of the target."""
+    characters = make_character_tokens(policy.tokenizer)
     if characters is None:
-        return prompt_ids(policy, pair.source), target_ids(policy, pair.target)
-    question = characters.of(prompts.messages(pair.source, policy.prompt)[-1]["content"])
+        return encode_prompt(policy, pair.source), encode_target(policy, pair.target)
+    question = characters.of(prompts.make_messages(pair.source, policy.prompt)[-1]["content"])
     return [characters.source, *question, characters.target], [
         *characters.of(pair.target),
         characters.end,
     ]
 
 
-def loss_function(
+def make_loss(
     policy: Policy, precision: str, *, fast_forward: bool = True
 ) -> Callable[[dict[str, torch.Tensor]], torch.Tensor]:
     """Return a function: batch → mean loss of its answers, by the fastest pass for this model.
@@ -71,14 +71,14 @@ def loss_function(
     what all rows begin with.
     """
     model = policy.model
-    if fast_forward and qwen3_forward.supports(model):
-        dtype = product_dtype(precision)
+    if fast_forward and qwen3_forward.is_supported(model):
+        dtype = choose_product_dtype(precision)
         return lambda batch: qwen3_forward.answer_loss(
             model, batch["input_ids"], batch["labels"], dtype
         )
 
     def slow(batch: dict[str, torch.Tensor]) -> torch.Tensor:
-        with autocast(model, precision):
+        with make_autocast(model, precision):
             logits, labels = answer_logits(model, batch, share=fast_forward)
         return functional.cross_entropy(
             logits.float().flatten(0, 1), labels.flatten(), ignore_index=IGNORED
@@ -123,15 +123,15 @@ def _count_shared_tokens(model: PreTrainedModel, ids: torch.Tensor) -> int:
     return count if count >= _SHORTEST else 0
 
 
-def product_dtype(precision: str) -> torch.dtype:
+def choose_product_dtype(precision: str) -> torch.dtype:
     """Return the type of the lean pass's matrix products: fp32, bf16, or the faster here."""
     dtypes = {"fp32": torch.float32, "bf16": torch.bfloat16}
-    return dtypes.get(precision, qwen3_forward.fast_dtype())
+    return dtypes.get(precision, qwen3_forward.pick_dtype())
 
 
-def autocast(model: PreTrainedModel, precision: str) -> torch.autocast:
+def make_autocast(model: PreTrainedModel, precision: str) -> torch.autocast:
     """Return autocast for a model's own pass: bf16 if set, or if "auto" and faster here."""
     kind = model.device.type
-    fast = kind == "cuda" or (kind == "cpu" and qwen3_forward.fast_dtype() is torch.bfloat16)
+    fast = kind == "cuda" or (kind == "cpu" and qwen3_forward.pick_dtype() is torch.bfloat16)
     wide = precision == "bf16" or (precision == "auto" and fast)
     return torch.autocast(kind, torch.bfloat16, wide)

@@ -123,7 +123,7 @@ def _read_records(path: Path | None) -> Iterator[tuple[str, dict[str, Any]]]:
                 yield text, record
 
 
-def lines(path: Path | None, phase: str) -> list[dict[str, float]]:
+def read_lines(path: Path | None, phase: str) -> list[dict[str, float]]:
     """Return the numbers of a phase's lines, oldest first; [] without a log."""
     return [
         {name: float(value) for name, value in record.items() if name != "phase"}
@@ -132,11 +132,11 @@ def lines(path: Path | None, phase: str) -> list[dict[str, float]]:
     ]
 
 
-def total(path: Path | None, name: str) -> dict[str, Json]:
+def sum_figure(path: Path | None, name: str) -> dict[str, Json]:
     """Return the sum of one number over each phase that logs it."""
     sums: dict[str, Json] = {}
     for phase in ("sft", "ppo"):
-        values = [line[name] for line in lines(path, phase) if name in line]
+        values = [line[name] for line in read_lines(path, phase) if name in line]
         if values:
             sums[phase] = round(sum(values), 1)
     return sums
@@ -152,7 +152,7 @@ def rename_figures(logs: Mapping[str, object]) -> dict[str, float]:
     return {ours: float(value) for ours, value in values if isinstance(value, (int, float))}
 
 
-def of_held_out(scores: HeldOut) -> dict[str, float | None]:
+def name_figures(scores: HeldOut) -> dict[str, float | None]:
     """Return held-out scores under the names of `HELD_OUT`, and the exact rate by operator."""
     values = (scores.exact, scores.copied, scores.over_correction, scores.length_differs, scores.f1)
     by_operator = {f"heldout_exact_{name}": share for name, share in scores.by_operator.items()}

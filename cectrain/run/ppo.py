@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cectrain.run.trainer import GroupTrainer
 
 
-def arguments(
+def make_arguments(
     ppo: PpoConfig, *, out: Path, seed: int, new_tokens: int, processes: int, cpu: bool
 ) -> GRPOConfig:
     """Return TRL's arguments for our settings.
@@ -79,7 +79,7 @@ def arguments(
     return GRPOConfig(**others, **settings)
 
 
-def ppo(job: Job, reward: RewardConfig) -> Trained:
+def run_ppo(job: Job, reward: RewardConfig) -> Trained:
     """Train from the newest whole checkpoint, or from the start, and end with the best policy.
 
     On ranks other than 0, `job.policy` may be another one.
@@ -101,7 +101,7 @@ def ppo(job: Job, reward: RewardConfig) -> Trained:
         """Score the policy after a batch, log its scores, and return rank 0's on every rank."""
         policy = trainer.current_policy()
         scores = distributed.broadcast_from_rank0(job.score(policy))
-        job.metrics.write("heldout", batch, metrics_log.of_held_out(scores))
+        job.metrics.write("heldout", batch, metrics_log.name_figures(scores))
         job.watch(policy, batch)
         if best is not None:
             best.compare(batch, scores, policy)
@@ -130,12 +130,12 @@ def _make_trainer(job: Job, rewarder: GroupReward) -> GroupTrainer:
     old = ".*gradient_checkpointing` is deprecated"
     warnings.filterwarnings("ignore", old, FutureWarning)
     config = job.config
-    args = arguments(
+    args = make_arguments(
         config.ppo,
         out=job.state / "ppo",
         seed=config.seed,
         new_tokens=find_longest_candidate(config),
-        processes=distributed.world_size(),
+        processes=distributed.count_processes(),
         cpu=not torch.cuda.is_available(),
     )
     trainer = GroupTrainer(

@@ -14,10 +14,10 @@ from cecdata.common import html, markdown
 from cecdata.common.codec import Json, encode, seal_object, unseal_object
 from cecdata.common.durable import STATE, Workspace
 from cecdata.common.errors import VerificationError
-from cecdata.common.machine import git_commit
+from cecdata.common.machine import find_git_commit
 from cecdata.common.plugins import hash_module_file
 from cecdata.embed import Encoder
-from cecdata.models.hub import checkpoint_identity
+from cecdata.models.hub import identify_checkpoint
 from cectrain import checkpoints
 from cectrain.config import Config, RewardConfig
 from cectrain.corrector.folder import (
@@ -30,7 +30,7 @@ from cectrain.corrector.folder import (
 )
 from cectrain.corrector.policy import make_reader
 from cectrain.data.shards import PairSource
-from cectrain.distributed import world_size
+from cectrain.distributed import count_processes
 from cectrain.model.policy import save_model
 from cectrain.reward.function import list_functions
 from cectrain.run import heldout, metrics_log
@@ -38,7 +38,7 @@ from cectrain.run.job import AT_START, Job, Trained
 from cectrain.run.metrics_log import Logger, MetricsLog, OnStep
 
 
-def versions() -> dict[str, Json]:
+def read_versions() -> dict[str, Json]:
     """Return the versions of Python and of installed packages that can change a weight."""
     installed: dict[str, Json] = {"python": platform.python_version()}
     for name in _PACKAGES:
@@ -47,7 +47,7 @@ def versions() -> dict[str, Json]:
     return installed
 
 
-def run_identity(config: Config, dataset: PairSource, encoder: Encoder | None) -> dict[str, object]:
+def identify_run(config: Config, dataset: PairSource, encoder: Encoder | None) -> dict[str, object]:
     """Return what must be equal for a run to resume: settings, data, weights, versions.
 
     Weights and the user's reward functions are identified by digest, because what a name refers to
@@ -55,7 +55,7 @@ def run_identity(config: Config, dataset: PairSource, encoder: Encoder | None) -
     """
     name = config.policy.name
     folder = locate_model(name)
-    start = checkpoint_identity(folder)
+    start = identify_checkpoint(folder)
     if folder != name:
         start["checkpoint"] = Path(name).name
     functions = list_functions(config.reward) if config.ppo.updates else []
@@ -64,8 +64,8 @@ def run_identity(config: Config, dataset: PairSource, encoder: Encoder | None) -
         "data": dict(dataset.digests),
         "policy": start,
         "encoder": encoder.fingerprint if encoder else None,
-        "versions": versions(),
-        "processes": world_size(),
+        "versions": read_versions(),
+        "processes": count_processes(),
         "functions": {function: hash_module_file(function) for function in functions},
     }
 
@@ -84,7 +84,7 @@ def publish(
     """Write the model, `heldout.jsonl` and `summary.json`; return the summary, {} off rank 0."""
     if work is None:
         return {}
-    facts = summary(job, trained, reward, seconds=seconds)
+    facts = make_summary(job, trained, reward, seconds=seconds)
     staged = f"{STATE}/{MODEL}"
     save_model(job.policy, work.root / staged, facts, job.config.policy.save_dtype)
     work.publish(staged, MODEL)
@@ -94,7 +94,9 @@ def publish(
     return facts
 
 
-def summary(job: Job, trained: Trained, reward: RewardConfig, *, seconds: float) -> dict[str, Json]:
+def make_summary(
+    job: Job, trained: Trained, reward: RewardConfig, *, seconds: float
+) -> dict[str, Json]:
     """Return the facts of the run for scripts. Rates are fractions, None without a denominator.
 
     `ppo_batches` is the number that were run, fewer than `ppo.updates` if the run was stopped, and
@@ -105,16 +107,16 @@ def summary(job: Job, trained: Trained, reward: RewardConfig, *, seconds: float)
     before, after, path = trained.before, trained.after, job.state / AT_START
     start = heldout.read_held_out(path) if path.is_file() else None
     alone = job.ppo_pairs is not job.sft_pairs  # pairs that only PPO uses
-    gpu = metrics_log.total(job.metrics.path, "gpu_seconds")
+    gpu = metrics_log.sum_figure(job.metrics.path, "gpu_seconds")
     return {
         "heldout_exact_after_sft": before.exact,
         "heldout_exact_after_ppo": after.exact,
         "heldout_overcorrection_after_sft": before.over_correction,
         "heldout_overcorrection_after_ppo": after.over_correction,
-        "heldout_at_start": encode(metrics_log.of_held_out(start)) if start else None,
-        "heldout_after_sft": encode(metrics_log.of_held_out(before)),
-        "heldout_after_ppo": encode(metrics_log.of_held_out(after)),
-        "heldout_best": encode(metrics_log.of_held_out(trained.best)),
+        "heldout_at_start": encode(metrics_log.name_figures(start)) if start else None,
+        "heldout_after_sft": encode(metrics_log.name_figures(before)),
+        "heldout_after_ppo": encode(metrics_log.name_figures(after)),
+        "heldout_best": encode(metrics_log.name_figures(trained.best)),
         "best_batch": trained.best_batch,
         "heldout_rows": after.rows,
         "seeds": [job.config.seed],
@@ -125,7 +127,7 @@ def summary(job: Job, trained: Trained, reward: RewardConfig, *, seconds: float)
         "training_pairs": len(job.ppo_pairs) + (len(job.sft_pairs) if alone else 0),
         "ppo_only_pairs": len(job.ppo_pairs) if alone else 0,
         "reward": encode(reward),
-        "cpu_seconds": metrics_log.total(job.metrics.path, "cpu_seconds"),
+        "cpu_seconds": metrics_log.sum_figure(job.metrics.path, "cpu_seconds"),
         **({"gpu_seconds": gpu} if gpu else {}),
     }
 
@@ -196,7 +198,7 @@ def write_run(work: Workspace, identity: Mapping[str, object]) -> None:
     facts = {
         **identity,
         "command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),
-        "git_commit": git_commit(),
+        "git_commit": find_git_commit(),
         "hardware": {"machine": platform.machine(), "threads": threads, "gpus": gpus},
     }
     work.write_text(RUN, json.dumps(facts, ensure_ascii=False, indent=1, sort_keys=True) + "\n")
@@ -213,13 +215,15 @@ def write_result_tables(out: Path, summary: Mapping[str, Json]) -> str:
     answers = [json.loads(line) for line in (out / ANSWERS).read_text("utf-8").splitlines()]
     wrong = [line for line in answers if line["source"] != line["target"]]
     head = f"of {len(wrong):,} wrong and {len(answers) - len(wrong):,} right held-out sentences, %"
-    tables = [_scores(summary, head), (["run", "value"], facts)]
+    tables = [_list_scores(summary, head), (["run", "value"], facts)]
     if wrong:
         tables.insert(1, _write_samples(wrong, after_ppo=bool(summary["ppo_batches"])))
-    return "\n\n".join([_change(summary), *(markdown.make_table(*table) for table in tables)])
+    return "\n\n".join(
+        [_describe_change(summary), *(markdown.make_table(*table) for table in tables)]
+    )
 
 
-def _scores(summary: Mapping[str, Json], head: str) -> tuple[list[str], list[list[str]]]:
+def _list_scores(summary: Mapping[str, Json], head: str) -> tuple[list[str], list[list[str]]]:
     """Return the held-out scores at the start, before and after PPO, and of the best policy."""
     names = ("at_start", "after_sft", *(("after_ppo", "best") if summary["ppo_batches"] else ()))
     stages = {
@@ -230,7 +234,7 @@ def _scores(summary: Mapping[str, Json], head: str) -> tuple[list[str], list[lis
     rows = [
         [
             name.removeprefix("heldout_"),
-            *(_percent(scores, name) for scores in stages.values()),
+            *(_format_percent(scores, name) for scores in stages.values()),
         ]
         for name in metrics_log.HELD_OUT
     ]
@@ -249,7 +253,7 @@ def _write_samples(
     return [*heads.values()], rows
 
 
-def _change(summary: Mapping[str, Json]) -> str:
+def _describe_change(summary: Mapping[str, Json]) -> str:
     """Return which policy the run leaves and what PPO did to it, as a sentence."""
     batches, batch = summary["ppo_batches"], summary["best_batch"]
     if not batches:
@@ -257,7 +261,7 @@ def _change(summary: Mapping[str, Json]) -> str:
     last = "heldout_best" if batch else "heldout_after_ppo"
     stages = (summary["heldout_after_sft"], summary.get(last))
     shown = (
-        " → ".join(_percent(scores, name) for scores in stages if isinstance(scores, dict))
+        " → ".join(_format_percent(scores, name) for scores in stages if isinstance(scores, dict))
         for name in ("heldout_f1", "heldout_over_correction")
     )
     scores = "held-out f1 {} %, over-correction {} %".format(*shown)
@@ -269,7 +273,7 @@ def _change(summary: Mapping[str, Json]) -> str:
     )
 
 
-def _percent(scores: Mapping[str, Json], name: str) -> str:
+def _format_percent(scores: Mapping[str, Json], name: str) -> str:
     """Return a score in percent with one decimal, as text."""
     rate = scores.get(name)
-    return html.percent(rate if isinstance(rate, float) else None, 1)
+    return html.format_percent(rate if isinstance(rate, float) else None, 1)

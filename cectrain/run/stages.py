@@ -59,9 +59,9 @@ def check_settings(config: Config, processes: int) -> None:
     for name in list_functions(config.reward):
         load_function(name)
     if ppo.trl:
-        from cectrain.run.ppo import arguments
+        from cectrain.run.ppo import make_arguments
 
-        arguments(ppo, out=Path(), seed=0, new_tokens=1, processes=processes, cpu=True)
+        make_arguments(ppo, out=Path(), seed=0, new_tokens=1, processes=processes, cpu=True)
 
 
 def check_data(dataset: PairSource, config: DataConfig) -> None:
@@ -87,15 +87,17 @@ def load_encoder(config: Config) -> Encoder | None:
     return encoder(config.encoder, alone=not torch.cuda.is_available())
 
 
-def warm_start(job: Job) -> None:
+def run_warm_start(job: Job) -> None:
     """Take the supervised steps, or read the last checkpoint of them."""
-    from cectrain.run.supervised import learning_rate, train_sft
+    from cectrain.run.supervised import choose_learning_rate, train_sft
 
     sft = job.config.sft
     if not sft.steps:
         return
     job.score_at_start()
-    job.log(f"{sft.steps:,} supervised steps, learning rate {learning_rate(sft, job.policy):.2g}")
+    job.log(
+        f"{sft.steps:,} supervised steps, learning rate {choose_learning_rate(sft, job.policy):.2g}"
+    )
     stopwatch = Stopwatch()
 
     def log(step: int, values: dict[str, float]) -> None:

@@ -22,7 +22,7 @@ from cectrain.config import SftConfig
 from cectrain.corrector.policy import Policy
 from cectrain.data.shards import Pair
 from cectrain.data.training_pairs import TrainingPairs
-from cectrain.run.loss import IGNORED, collate, loss_function
+from cectrain.run.loss import IGNORED, collate, make_loss
 
 _ADVICE = "raise sft.accumulation, or set sft.gradient_checkpointing=true"
 # Steps between two trims of the heap. Batches of many lengths fragment it: a run of the built-in
@@ -48,7 +48,7 @@ def train_sft(
     Every batch is a function of (seed, step), so a run that was killed and resumed ends with the
     same weights on the same machine. Raises CecError if the loss is not finite.
     """
-    model, rate = policy.model, learning_rate(config, policy)
+    model, rate = policy.model, choose_learning_rate(config, policy)
     if config.gradient_checkpointing:
         # The older name is that of transformers before 5.18.
         now = "activation_checkpointing_enable"
@@ -59,12 +59,12 @@ def train_sft(
     def batches(steps: range) -> Iterator[Batch]:
         for step in steps:
             chosen = read_batch(pairs, step, config.batch)
-            yield collate(policy, chosen[distributed.rank() :: distributed.world_size()])
+            yield collate(policy, chosen[distributed.rank() :: distributed.count_processes()])
 
-    fit(policy, batches, [optimizer], config, folder, lambda n: schedule(n, config), log)
+    fit(policy, batches, [optimizer], config, folder, lambda n: compute_rate_share(n, config), log)
 
 
-def learning_rate(config: SftConfig, policy: Policy) -> float:
+def choose_learning_rate(config: SftConfig, policy: Policy) -> float:
     """Return the highest rate: as set, or 4e-4 · √(5.1 M / parameters), at most 4e-4.
 
     The built-in policy has 5.1 M. The rule gives 3.7e-5 for 0.6 B and 7.6e-6 for 14 B parameters.
@@ -74,10 +74,10 @@ def learning_rate(config: SftConfig, policy: Policy) -> float:
     return RATE * min(1.0, math.sqrt(_PARAMETERS / policy.model.num_parameters()))
 
 
-def schedule(step: int, config: SftConfig) -> float:
+def compute_rate_share(step: int, config: SftConfig) -> float:
     """Return rate / highest rate of a step: a linear warm-up, then a cosine to a tenth.
 
-    >>> [round(schedule(s, SftConfig(steps=10, warmup=0.2)), 2) for s in (0, 1, 2, 9)]
+    >>> [round(compute_rate_share(s, SftConfig(steps=10, warmup=0.2)), 2) for s in (0, 1, 2, 9)]
     [0.5, 1.0, 1.0, 0.13]
     """
     warm = max(1, round(config.warmup * config.steps))
@@ -129,9 +129,7 @@ def fit(
         LambdaLR(optimizer, lambda passed: share(first + passed)) for optimizer in optimizers
     ]
     # The faster pass of a Qwen3 on a CPU keeps all activations.
-    loss_of = loss_function(
-        policy, config.precision, fast_forward=not config.gradient_checkpointing
-    )
+    loss_of = make_loss(policy, config.precision, fast_forward=not config.gradient_checkpointing)
     waits = model.device.type == "cuda"  # reading a number waits for the GPU
     model.train()
     started, tokens = time.perf_counter(), 0

@@ -36,7 +36,7 @@ from cectrain.reward.baseline import Baseline
 from cectrain.reward.group_reward import GroupReward
 from cectrain.run.batches import GroupSampler, View, drop_zero_advantages, select
 from cectrain.run.callback import SealCallback
-from cectrain.run.loss import collate, loss_function
+from cectrain.run.loss import collate, make_loss
 from cectrain.run.supervised import explain_memory, read_batch, refuse_nan, trim_sometimes
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         self.add_callback(SealCallback(self.baseline.value, ppo.keep))
         # The lean pass does not support the wrapping of several ranks.
         alone = self.accelerator.num_processes == 1
-        self._fast_forward = alone and qwen3_forward.supports(self.model)
+        self._fast_forward = alone and qwen3_forward.is_supported(self.model)
         self._drafts = speculative.is_supported(self._bare_model())
 
     def train(self, resume_from_checkpoint: str | None = None, **more: Any) -> Any:
@@ -104,7 +104,7 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
     def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
         """Set the rate to η0 / (t + 1)^γ (paper §4.2); γ = 0.5 is inverse_sqrt with timescale 1."""
         self.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(
-            optimizer or self.optimizer, rate_share(self._ppo, num_training_steps)
+            optimizer or self.optimizer, make_rate_schedule(self._ppo, num_training_steps)
         )
         return self.lr_scheduler
 
@@ -203,7 +203,7 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         """Return the tokens of candidates, for which the sources are the drafts."""
         size = self.num_generations
         # The fast pass computes the ratios anew, so drawing may round as it does.
-        rounds = self._fast_forward and qwen3_forward.fast_dtype() is torch.bfloat16
+        rounds = self._fast_forward and qwen3_forward.pick_dtype() is torch.bfloat16
         with torch.autocast("cpu", torch.bfloat16) if rounds else self.accelerator.autocast():
             candidates = speculative.write_answers(
                 self._bare_model(),
@@ -228,7 +228,7 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         arguments = model, input_ids, attention_mask, logits_to_keep
         if not self._fast_forward:
             return super()._get_per_token_logps_and_entropies(*arguments, **kwargs)
-        dtype = qwen3_forward.fast_dtype()
+        dtype = qwen3_forward.pick_dtype()
         return *qwen3_forward.log_probs_and_entropies(*arguments, self.temperature, dtype), None
 
     def _add_supervised_gradient(self) -> None:
@@ -240,7 +240,7 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         policy = self.current_policy()
         pairs = read_batch(self._sft_pairs, -(-self._warmup_examples // size) + step, size)
         batch = collate(policy, pairs)
-        loss_of = loss_function(
+        loss_of = make_loss(
             policy,
             "bf16" if self._ppo.bf16 else "auto",
             fast_forward=not self._ppo.gradient_checkpointing,
@@ -260,10 +260,10 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
             self._metrics["train"][name].append(value)
 
 
-def rate_share(ppo: PpoConfig, steps: int) -> Callable[[int], float]:
+def make_rate_schedule(ppo: PpoConfig, steps: int) -> Callable[[int], float]:
     """Return step t → η_t / η0: 1 / (t + 1)^γ, falling linearly to 0 over the cool-down.
 
-    >>> share = rate_share(PpoConfig(decay=0.5, cooldown=0.5), 8)
+    >>> share = make_rate_schedule(PpoConfig(decay=0.5, cooldown=0.5), 8)
     >>> [round(share(step), 3) for step in (0, 3, 6, 8)]
     [1.0, 0.5, 0.189, 0.0]
     """

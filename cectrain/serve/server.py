@@ -32,7 +32,7 @@ from cecdata.common.errors import CecError, InputError, UsageError
 from cecdata.common.progress import asking_whether_given_up, stop_if_given_up
 from cectrain.corrector.correction import to_record
 from cectrain.corrector.corrector import Corrector
-from cectrain.documents.document import correct_document, edits_of
+from cectrain.documents.document import correct_document, list_edits
 from cectrain.documents.table import Reading, read_document
 
 if TYPE_CHECKING:
@@ -243,7 +243,7 @@ class Server:
             with asking_whether_given_up(given_up):
                 corrector = self._corrector.also(**arguments)
                 document = read_document(name, body, reading)
-                return document.write(edits_of(correct_document(corrector, document)))
+                return document.write(list_edits(correct_document(corrector, document)))
         except InputError as error:
             raise UsageError(f"{name} {error}") from error
 
@@ -314,23 +314,25 @@ def _to_response(value: object, status: int = 200) -> Response:
     return Response(json.dumps(value), status, media_type="application/json")
 
 
-def _error(status: int, message: str) -> Response:
+def _make_error(status: int, message: str) -> Response:
     return _to_response({"error": message}, status)
 
 
 async def _refuse(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    response = _error(error.status_code, error.detail)
+    response = _make_error(error.status_code, error.detail)
     response.headers.update(error.headers or {})  # Allow, with 405
     return response
 
 
 async def _find_nothing(request: Request, _: Exception) -> Response:
-    return _error(404, f"unknown {request.method} {request.url.path}: send POST {PATH}, or GET /")
+    return _make_error(
+        404, f"unknown {request.method} {request.url.path}: send POST {PATH}, or GET /"
+    )
 
 
 async def _fail(_: Request, error: Exception) -> Response:
-    return _error(500, f"{type(error).__name__}: this is a bug in the server")
+    return _make_error(500, f"{type(error).__name__}: this is a bug in the server")
 
 
 async def _show_page(request: Request) -> Response:
@@ -353,7 +355,7 @@ def make_page(language: str = "en") -> str:
     """Return the page; it loads nothing and sends requests only to /correct of its own server."""
     words = _WORDS[language]
     body = (_HERE / "page.html").read_text("utf-8").format_map(words)
-    whole = html.page(words["title"], body, _HERE / "page.js", data=words)
+    whole = html.write_page(words["title"], body, _HERE / "page.js", data=words)
     return whole.replace('<html lang="en">', f'<html lang="{language}">', 1)
 
 

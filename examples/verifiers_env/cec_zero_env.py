@@ -17,7 +17,7 @@ from pydantic import Field
 
 import cecdata
 from cecdata.common.errors import InputError
-from cecdata.models.prompts import messages
+from cecdata.models.prompts import make_messages
 from cectrain.other_trainers import score_group
 
 __all__ = ["CorrectionEnv", "CorrectionTaskset"]
@@ -63,7 +63,7 @@ class CorrectionTaskset(vf.Taskset[CorrectionTask, CorrectionTasksetConfig]):
 
 def make_data(row: dict[str, object], seed: int) -> CorrectionData:
     """Return a pair with the question of cecdata's own prompt."""
-    system, user = (turn["content"] for turn in messages(row["source"]))
+    system, user = (turn["content"] for turn in make_messages(row["source"]))
     asked = {"id": f"{seed}-{row['id']}", "prompt": user, "system_prompt": system}
     return CorrectionData(source=row["source"], target=row["target"], **asked)
 

@@ -44,7 +44,7 @@ import cecbench
 from cecdata.builds import pairs as built
 from cecdata.common.durable import sha256_of, write_text
 from cecdata.config import Config, load
-from cecdata.corpus.ids import hash_texts, id_column, is_validation
+from cecdata.corpus.ids import hash_texts, is_validation, make_id_column
 from cecdata.lm import open_scorer
 from cecdata.lm.ngrams import find_model
 from cecdata.models.hub import hash_model
@@ -139,7 +139,7 @@ def corrupted(texts: list[str], variant: dict[str, object], seed: int, peers: st
     config = configured(asked, seed)
     text = pa.array(texts, pa.string())
     origin = pa.array([""] * len(texts), pa.string())
-    batch = pa.RecordBatch.from_arrays([id_column(text), text, origin], schema=SENTENCE)
+    batch = pa.RecordBatch.from_arrays([make_id_column(text), text, origin], schema=SENTENCE)
     perturber = Perturber.calibrated(config, text)
     if "filters" in asked:
         table = built.corrupted(perturber, batch, len(texts))[0].table

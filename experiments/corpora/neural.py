@@ -10,7 +10,7 @@ from pathlib import Path
 import datasets
 import pyarrow as pa
 
-from cecdata.corpus.ids import id_column
+from cecdata.corpus.ids import make_id_column
 from cectrain.config import SftConfig
 from cectrain.corrector.correction import Edit
 from cectrain.corrector.corrector import Corrector
@@ -53,7 +53,7 @@ def trained(
 
     sources, targets = (list(side) for side in zip(*pairs, strict=True))
     columns = {
-        "id": id_column(pa.array(targets, pa.string())),
+        "id": make_id_column(pa.array(targets, pa.string())),
         "copy": [0] * len(pairs),
         "source": sources,
         "target": targets,

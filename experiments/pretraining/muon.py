@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from cectrain.model.qwen3_forward import fast_dtype
+from cectrain.model.qwen3_forward import pick_dtype
 
 
 class Muon(torch.optim.Muon):  # type: ignore[misc]
@@ -31,7 +31,7 @@ class Muon(torch.optim.Muon):  # type: ignore[misc]
             state["momentum_buffer"] = torch.zeros_like(weight.grad)
         state["momentum_buffer"].lerp_(weight.grad, 1 - momentum)
         update = weight.grad.lerp(state["momentum_buffer"], momentum)
-        dtype = fast_dtype() if weight.device.type == "cpu" else torch.bfloat16
+        dtype = pick_dtype() if weight.device.type == "cpu" else torch.bfloat16
         update = _orthogonal(update.to(dtype), group)
         tall = max(1.0, weight.shape[0] / weight.shape[1])
         weight.mul_(1 - rate * group["weight_decay"])

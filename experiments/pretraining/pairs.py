@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cecdata import config as recipes
-from cecdata.corpus.ids import id_column
-from cecdata.hanzi.characters import LENGTHS, standard_characters, words_of
+from cecdata.corpus.ids import make_id_column
+from cecdata.hanzi.characters import LENGTHS, list_words, standard_characters
 from cecdata.shards.schema import SENTENCE
 from cectrain.data import shards
 from cectrain.data.shards import Pair
@@ -207,7 +207,7 @@ def rows_of_signs(
 def as_sentences(texts: list[str]) -> pa.Table:
     """Return the table that the engine of `cecdata` reads."""
     column = pa.array(texts, pa.string())
-    columns = {"id": id_column(column), "text": column, "origin": pa.array([""] * len(texts))}
+    columns = {"id": make_id_column(column), "text": column, "origin": pa.array([""] * len(texts))}
     return pa.table([columns[name] for name in SENTENCE.names], schema=SENTENCE)
 
 
@@ -217,7 +217,7 @@ def _row(length: int, generator: np.random.Generator) -> str:
         draw = generator.random(3)
         size = LENGTHS[int(np.searchsorted(np.cumsum(_LENGTHS), draw[0]))]
         upto = _chances(size)
-        text += words_of(size).texts[int(np.searchsorted(upto, draw[1] * upto[-1]))]
+        text += list_words(size).texts[int(np.searchsorted(upto, draw[1] * upto[-1]))]
         if draw[2] < 0.25:
             text += _SMALL[int(generator.integers(len(_SMALL)))]
         elif draw[2] < 0.4:
@@ -232,5 +232,5 @@ def _row(length: int, generator: np.random.Generator) -> str:
 @cache
 def _chances(size: int) -> npt.NDArray[np.float64]:
     """Return cumulated weights of the words of this length."""
-    counts: npt.NDArray[np.float64] = words_of(size).counts
+    counts: npt.NDArray[np.float64] = list_words(size).counts
     return np.cumsum(np.maximum(counts, 1.0) ** _POWER)

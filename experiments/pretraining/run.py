@@ -20,7 +20,7 @@ from cecdata.common.durable import STATE, Workspace
 from cecdata.common.errors import CecError, MissingPackageError
 from cecdata.corpus.inputs import find_sources, hash_file
 from cecdata.hanzi.characters import is_han, read_table
-from cecdata.hanzi.components import ARITY, UNENCODED, ids
+from cecdata.hanzi.components import ARITY, UNENCODED, find_ids
 from cecdata.hanzi.readings import common_readings
 from cecdata.models.loading import pick_device
 from cectrain import checkpoints
@@ -33,7 +33,7 @@ from cectrain.model.policy import load_policy, save_model
 from cectrain.run import metrics_log, results
 from cectrain.run.heldout import count_exact_by_operator
 from cectrain.run.job import set_up_torch
-from cectrain.run.loss import IGNORED, answer_logits, autocast, collate, product_dtype
+from cectrain.run.loss import IGNORED, answer_logits, choose_product_dtype, collate, make_autocast
 from cectrain.run.metrics_log import MetricsLog
 from cectrain.run.results import read_summary, write_run
 from cectrain.run.supervised import fit
@@ -142,7 +142,7 @@ def _identity(
         "corpus": files(corpus),
         "benchmarks": files(benchmarks) if benchmarks else {},
         "start": hash_weights(Path(locate_model(start))) if start else "",
-        "versions": results.versions(),
+        "versions": results.read_versions(),
     }
 
 
@@ -223,7 +223,7 @@ def _components(character: str) -> tuple[str, ...]:
 @cache
 def _walked(character: str) -> tuple[str, ...]:
     """Return the parts of a character, each followed by its own."""
-    parts = [sign for sign in ids(character) if sign not in ARITY and sign != character]
+    parts = [sign for sign in find_ids(character) if sign not in ARITY and sign != character]
     return tuple(name for part in parts for name in (part, *_walked(part)))
 
 
@@ -272,12 +272,12 @@ def _hits(policy: Policy, batch: dict[str, torch.Tensor], precision: str) -> tor
     import torch
 
     model = policy.model
-    if not qwen3_forward.supports(model):
-        with torch.no_grad(), autocast(model, precision):
+    if not qwen3_forward.is_supported(model):
+        with torch.no_grad(), make_autocast(model, precision):
             logits, labels = answer_logits(model, batch)
         asked = labels != IGNORED
         return logits.argmax(-1)[asked] == labels[asked]
-    dtype = product_dtype(precision)
+    dtype = choose_product_dtype(precision)
     with torch.no_grad():
         hidden, wanted = qwen3_forward.split_at_answers(
             model, batch["input_ids"], batch["labels"], dtype

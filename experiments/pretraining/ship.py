@@ -208,7 +208,7 @@ def curve(run: Path) -> list[tuple[str, ...]]:
             f"{line['heldout_exact']:.3f}",
             f"{line['heldout_over_correction']:.3f}",
         )
-        for line in metrics_log.lines(run / metrics_log.FILE, "heldout")
+        for line in metrics_log.read_lines(run / metrics_log.FILE, "heldout")
     ]
 
 

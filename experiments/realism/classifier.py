@@ -16,7 +16,7 @@ from cecdata.common.codec import Json
 from cecdata.common.errors import InputError, MissingPackageError, how_to_install
 from cecdata.common.progress import advance_bar
 from cecdata.config import Config
-from cecdata.corpus.ids import id_column
+from cecdata.corpus.ids import make_id_column
 from cecdata.perturbation.engine import Perturber
 from cecdata.shards.schema import SENTENCE
 from experiments.realism.features import features, names
@@ -113,7 +113,7 @@ def synthetic(targets: list[str], config: Config) -> list[tuple[str, str]]:
     """Return two sources of every target; "" where the recipe can write no error."""
     text = pa.array(targets, pa.string())
     # a sentence that occurs twice must get different errors
-    ids = id_column(pa.array([f"{place}\n{target}" for place, target in enumerate(targets)]))
+    ids = make_id_column(pa.array([f"{place}\n{target}" for place, target in enumerate(targets)]))
     origin = pa.array(["real"] * len(targets), pa.string())
     batch = pa.RecordBatch.from_arrays([ids, text, origin], schema=SENTENCE)
     both = replace(config, copies=2, unchanged=0.0)

@@ -10,15 +10,20 @@ from numpy.typing import NDArray
 
 from cecdata.hanzi.characters import (
     LENGTHS,
-    frequency,
+    find_frequency,
     is_han,
     standard_characters,
     traditional_forms,
     variant_forms,
 )
-from cecdata.hanzi.components import additions, deletions, exchanges, similarity
+from cecdata.hanzi.components import (
+    list_additions,
+    list_deletions,
+    list_exchanges,
+    measure_similarity,
+)
 from cecdata.hanzi.edits import Corruption, align, splice
-from cecdata.hanzi.readings import near_sound, readings, same_sound
+from cecdata.hanzi.readings import have_same_sound, link_sounds, list_readings
 from experiments.realism.characters import shipped_pairs
 from experiments.realism.words import NEVER, UNKNOWN, cut, fit, lexicon, score
 
@@ -126,12 +131,12 @@ def _around(edit: Corruption, edits: tuple[Corruption, ...], target: str) -> tup
 
 
 def _relation(right: str, wrong: str) -> Row:
-    sounds = {reading.syllable for reading in readings(right)}
-    shared = sounds & {reading.syllable for reading in readings(wrong)}
+    sounds = {reading.syllable for reading in list_readings(right)}
+    shared = sounds & {reading.syllable for reading in list_readings(wrong)}
     log_wrong, log_right = _log_frequency(wrong), _log_frequency(right)
     row = {
         "family": float(tuple(FAMILIES).index(family(right, wrong))),
-        "similarity": similarity(right, wrong),
+        "similarity": measure_similarity(right, wrong),
         "syllables_shared": float(len(shared)),
         "log_frequency_wrong": log_wrong,
         "log_frequency_gained": log_wrong - log_right,
@@ -139,7 +144,7 @@ def _relation(right: str, wrong: str) -> Row:
     if shared:
         frequent = _by_syllable()
         row["rank_among_homophones"] = min(
-            float(np.searchsorted(frequent[name], -frequency(wrong))) for name in shared
+            float(np.searchsorted(frequent[name], -find_frequency(wrong))) for name in shared
         )
     return row
 
@@ -223,7 +228,7 @@ def _word_at(edit: Corruption, target: str) -> tuple[int, str]:
 
 def _sounds_like(left: str, right: str) -> bool:
     return len(left) == len(right) and all(
-        {r.syllable for r in readings(one)} & {r.syllable for r in readings(other)}
+        {r.syllable for r in list_readings(one)} & {r.syllable for r in list_readings(other)}
         for one, other in zip(left, right, strict=True)
     )
 
@@ -237,8 +242,8 @@ def _by_syllable() -> dict[str, NDArray[np.float64]]:
     """Return syllable → the negated frequencies of its characters, the most frequent first."""
     members: dict[str, list[float]] = {}
     for sign in standard_characters():
-        for reading in readings(sign):
-            members.setdefault(reading.syllable, []).append(-frequency(sign))
+        for reading in list_readings(sign):
+            members.setdefault(reading.syllable, []).append(-find_frequency(sign))
     return {name: np.sort(listed) for name, listed in members.items()}
 
 
@@ -248,20 +253,24 @@ def family(right: str, wrong: str) -> str:
     >>> family("已", "以"), family("在", "载"), family("未", "末"), family("们", "們")
     ('same_sound', 'same_sound', 'look_alike', 'variant')
     """
-    if same_sound(right, wrong):
+    if have_same_sound(right, wrong):
         return "same_sound"
-    near = near_sound(right, wrong)
+    near = link_sounds(right, wrong)
     if near is not None:
         return near.partition(":")[0]
-    if {r.syllable for r in readings(right)} & {r.syllable for r in readings(wrong)}:
+    if {r.syllable for r in list_readings(right)} & {r.syllable for r in list_readings(wrong)}:
         return "rare_reading"
     return _by_eye(right, wrong)
 
 
 def _by_eye(right: str, wrong: str) -> str:
-    if similarity(right, wrong) > 0:
+    if measure_similarity(right, wrong) > 0:
         return "look_alike"
-    if wrong in deletions(right) or wrong in additions(right) or wrong in exchanges(right):
+    if (
+        wrong in list_deletions(right)
+        or wrong in list_additions(right)
+        or wrong in list_exchanges(right)
+    ):
         return "shared_part"
     forms = traditional_forms(right) + variant_forms(right)
     back = traditional_forms(wrong) + variant_forms(wrong)

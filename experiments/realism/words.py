@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from cecdata.hanzi.characters import LENGTHS, frequency, standard_characters, words_of
+from cecdata.hanzi.characters import LENGTHS, find_frequency, list_words, standard_characters
 from cecdata.lm.ngrams import load_shipped
 from experiments.realism.characters import shipped_pairs
 
@@ -77,13 +77,13 @@ def lexicon() -> dict[str, float]:
         text: count
         for length in LENGTHS
         for text, count in zip(
-            words_of(length).texts, words_of(length).counts.tolist(), strict=True
+            list_words(length).texts, list_words(length).counts.tolist(), strict=True
         )
     }
     total = sum(counts.values()) / (1 - _SINGLE)
     return {
         **{text: float(np.log(count / total)) for text, count in counts.items()},
-        **{s: float(np.log(_SINGLE * frequency(s) / 1e6)) for s in standard_characters()},
+        **{s: float(np.log(_SINGLE * find_frequency(s) / 1e6)) for s in standard_characters()},
     }
 
 

@@ -22,7 +22,7 @@ from cecdata.common.codec import Json, parse
 from cecdata.common.durable import STATE
 from cecdata.common.durable.files import has_ended
 from cecdata.common.errors import CecError, UsageError
-from cecdata.common.machine import usable_cores
+from cecdata.common.machine import count_usable_cores
 from cectrain import config
 from cectrain.corrector.folder import RUN, SUMMARY
 from cectrain.data.shards import open_shards
@@ -98,7 +98,7 @@ class FinishedRun:
 
     def metrics(self, phase: str) -> list[dict[str, float]]:
         """Return the lines of metrics.jsonl that belong to the phase."""
-        return metrics_log.lines(self.folder / metrics_log.FILE, phase)
+        return metrics_log.read_lines(self.folder / metrics_log.FILE, phase)
 
     def sentences(self) -> list[dict[str, str]]:
         """Return the held-out sentences with the answers before and after PPO.
@@ -261,13 +261,13 @@ def finished(experiment: Experiment, run: Run) -> FinishedRun | None:
     folder = experiment.runs / run.name
     if not (folder / SUMMARY).is_file() or not (folder / RUN).is_file():
         return None
-    from cectrain.run.results import run_identity
+    from cectrain.run.results import identify_run
     from cectrain.run.stages import load_encoder
 
     recipe = run.recipe or experiment.recipe
     settings = config.load(recipe, [*experiment.settings, *run.settings])
     dataset, encoder = open_shards(experiment.data), load_encoder(settings)
-    identity = run_identity(settings, dataset, encoder)
+    identity = identify_run(settings, dataset, encoder)
     expected = json.loads(json.dumps(identity))
     facts = parse((folder / RUN).read_text("utf-8"))
     if not isinstance(facts, dict) or any(facts.get(key) != expected[key] for key in expected):
@@ -318,7 +318,7 @@ def worker_env(workers: int) -> list[dict[str, str]]:
     """
     import torch
 
-    threads = str(max(1, usable_cores() // max(1, workers)))
+    threads = str(max(1, count_usable_cores() // max(1, workers)))
     limits = {"OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads}
     count = torch.cuda.device_count()
     named = os.environ.get("CUDA_VISIBLE_DEVICES") or ",".join(map(str, range(count)))

@@ -13,7 +13,7 @@ from test_api import OTHERWISE
 from cecbench.run import Settings, evaluate
 from cecbench.systems.local import LlmOptions, TaggerOptions
 from cecdata.common.errors import InputError, RefusedError
-from cecdata.models.causal import prompt_ids
+from cecdata.models.causal import encode_prompt
 
 torch = pytest.importorskip("torch", reason="torch is not installed (extra: bench)")
 pytest.importorskip("transformers", reason="transformers is not installed (extra: bench)")
@@ -133,7 +133,7 @@ def test_a_language_model_answers_in_order_and_is_read(qwen3):
 def test_thinking_is_switched_off_in_the_template(qwen3):
     """The chat template is applied with enable_thinking=False."""
     system = llm(qwen3)
-    text = system._policy.tokenizer.decode(prompt_ids(system._policy, "他己经来了。"))
+    text = system._policy.tokenizer.decode(encode_prompt(system._policy, "他己经来了。"))
     assert re.search(r"assistant\n<think>\s*</think>\s*$", text)
     assert "他己经来了。" in text
 
@@ -183,20 +183,20 @@ def test_a_whole_run_with_a_model_resumes_from_its_journal(tmp_path, bert, monke
 )
 def test_a_checkpoint_is_all_of_its_files(tmp_path, qwen3, name, counts):
     """A model's digest includes all files that loading may read, and no README or hidden file."""
-    from cecdata.models.hub import checkpoint_identity
+    from cecdata.models.hub import identify_checkpoint
 
     folder = tmp_path / "model"
     shutil.copytree(qwen3, folder)
     (folder / "runs" / "mine" / ".cecdata").mkdir(parents=True)
-    before = checkpoint_identity(str(folder))
-    assert checkpoint_identity(str(folder)) == before
+    before = identify_checkpoint(str(folder))
+    assert identify_checkpoint(str(folder)) == before
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text((path.read_text("utf-8") if path.exists() else "") + "\n", "utf-8")
-    assert (checkpoint_identity(str(folder)) != before) == counts
+    assert (identify_checkpoint(str(folder)) != before) == counts
     path.rename(path.with_name(path.name + ".old"))
     if counts:
-        assert checkpoint_identity(str(folder)) != before
+        assert identify_checkpoint(str(folder)) != before
 
 
 def test_a_run_does_not_go_on_with_another_template(tmp_path, qwen3):
@@ -256,7 +256,7 @@ def test_what_a_local_model_reads_is_part_of_its_identity(bert, qwen3, kind):
     """Each option either changes the identity of the system or is listed here as free."""
     others = {**OTHERWISE, "dtype": "bfloat16", "max_length": 10}
     record = TaggerOptions if kind == "tagger" else LlmOptions
-    names = {field.name for field in fields(record)} - {"device"}  # of which `run_identity` tells
+    names = {field.name for field in fields(record)} - {"device"}  # of which `identify_run` tells
     assert names == READ_BY[kind] | FREE
     make = partial(tagger, bert) if kind == "tagger" else partial(llm, qwen3)
     before = make().identity

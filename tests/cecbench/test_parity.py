@@ -512,7 +512,7 @@ def test_cilin_decides_ties(tmp_path: Path) -> None:
 
 
 def cost(a: str, b: str, dictionaries: Dictionaries) -> float:
-    return kernels._substitution_cost(ord(a), ord(b), read_attributes(dictionaries))
+    return kernels._find_substitution_cost(ord(a), ord(b), read_attributes(dictionaries))
 
 
 def test_cilin_is_read_as_published(tmp_path: Path) -> None:

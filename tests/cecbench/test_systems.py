@@ -265,12 +265,12 @@ def test_extraction_never_fails_and_never_strays_far(raw, source):
 
 def test_prompts_are_versioned_and_frozen():
     """A published version of the prompt never changes."""
-    assert prompts.sha256("1")[:16] == "da47fa94bea0706a"
-    assert prompts.sha256("2")[:16] == "c09d3c1e7dbc3eba"
-    assert "{" not in prompts.messages("好", "2")[-1]["content"]
-    assert prompts.messages("{sentence}{0}")[-1]["content"] == "{sentence}{0}"
+    assert prompts.hash_prompt("1")[:16] == "da47fa94bea0706a"
+    assert prompts.hash_prompt("2")[:16] == "c09d3c1e7dbc3eba"
+    assert "{" not in prompts.make_messages("好", "2")[-1]["content"]
+    assert prompts.make_messages("{sentence}{0}")[-1]["content"] == "{sentence}{0}"
     with pytest.raises(UsageError, match="available: 1, 2"):
-        prompts.messages("好", "3")
+        prompts.make_messages("好", "3")
 
 
 def test_the_table_names_every_system_and_refuses_others():

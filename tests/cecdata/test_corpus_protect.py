@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from protected import spans_of
 
-from cecdata.common.kernels import string_buffers
+from cecdata.common.kernels import view_string_buffers
 from cecdata.config import RECIPES, load
-from cecdata.corpus.ids import id_column
+from cecdata.corpus.ids import make_id_column
 from cecdata.corpus.protect import FIRST, FURTHER, mark_spans
 from cecdata.operators import OPERATORS
 from cecdata.perturbation.engine import Perturber
@@ -54,7 +54,7 @@ def slow_marks(text):
 @given(TEXTS)
 def test_marks_are_those_of_a_slow_search(text):
     """The compiled scan marks what regular expressions find."""
-    data, offsets = string_buffers(pa.array([text]))
+    data, offsets = view_string_buffers(pa.array([text]))
     found = mark_spans(data, offsets).tolist()
     assert (found or [0] * len(text)) == slow_marks(text)
 
@@ -63,7 +63,7 @@ def test_marks_are_those_of_a_slow_search(text):
 def test_a_slice_of_a_batch_is_marked_alike(texts, first):
     """Sentences of a batch, or of a slice of it, are marked as each by itself."""
     batch = pa.array(["前", *texts], pa.string()).slice(min(first, len(texts)) + 1)
-    found = mark_spans(*string_buffers(batch))
+    found = mark_spans(*view_string_buffers(batch))
     slow = [mark for text in texts[min(first, len(texts)) :] for mark in slow_marks(text)]
     assert found.tolist() == slow or (len(found) == 0 and not any(slow))
 
@@ -91,7 +91,7 @@ def test_what_is_a_span(text, wanted):
 def test_nothing_to_protect_costs_no_mark():
     """Without spans there are no marks at all."""
     for texts in (["我们", ""], []):
-        assert mark_spans(*string_buffers(pa.array(texts, pa.string()))).size == 0
+        assert mark_spans(*view_string_buffers(pa.array(texts, pa.string()))).size == 0
 
 
 EVERY = load(
@@ -105,7 +105,7 @@ def edits_on(config, texts):
     """(text, start, end) of every edit that the engine makes in these texts."""
     text = pa.array(texts, pa.string())
     batch = pa.RecordBatch.from_arrays(
-        [id_column(text), text, pa.array([""] * len(texts))], schema=SENTENCE
+        [make_id_column(text), text, pa.array([""] * len(texts))], schema=SENTENCE
     )
     for row in Perturber.calibrated(config, text).pairs(batch).table.to_pylist():
         for edit in row["edits"]:

@@ -24,7 +24,7 @@ from cecdata.common.kernels import (
     decode,
     mix,
     splitmix64,
-    string_buffers,
+    view_string_buffers,
 )
 from cecdata.perturbation import kernel
 
@@ -50,7 +50,7 @@ def _mixed(values, mixed):
 def test_code_points_are_those_of_python(texts, start):
     """Every text of an array, and of a slice of it, is decoded to its code points."""
     array = pa.array(texts, pa.string()).slice(min(start, len(texts) - 1))
-    data, offsets = string_buffers(array)
+    data, offsets = view_string_buffers(array)
     points = np.zeros(sum(map(len, texts)) + 1, np.uint32)
     count = _points(data, offsets, points)
     assert points[:count].tolist() == [ord(c) for text in array.to_pylist() for c in text]

@@ -285,11 +285,11 @@ def test_an_instruction_reaches_a_model_without_a_system_role(folder):
     (folder / "chat_template.jinja").write_text(NO_SYSTEM, "utf-8")
     for version in ("1", "2"):
         model = causal.load(str(folder), version, "cpu")
-        text = model.tokenizer.decode(causal.prompt_ids(model, "他己经来了。"))
-        instruction = prompts.prompt(version).instruction
+        text = model.tokenizer.decode(causal.encode_prompt(model, "他己经来了。"))
+        instruction = prompts.find_prompt(version).instruction
         assert text.count(instruction) == 1
         assert text.index(instruction) < text.index("他己经来了。")
-        chat = causal.asked(model, "他己经来了。")
+        chat = causal.make_question(model, "他己经来了。")
         assert {message["role"] for message in chat} <= {"user", "assistant"}
     assert ask(folder).identity["instruction"] == "before the first sentence"
     assert train(folder).system is False

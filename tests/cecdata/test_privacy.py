@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 from privacy_set import PRECISION, RECALL, REPORTED, rates, sentences, spans
 
-from cecdata.corpus.ids import id_column
+from cecdata.corpus.ids import make_id_column
 from cecdata.corpus.normalise import normalise
 from cecdata.corpus.privacy import mask_column, mask_text
 from cecdata.shards.schema import ROW
@@ -207,6 +207,6 @@ def test_clean_sentences_are_left(cec_shared):
     text = table.column("text").combine_chunks().cast(pa.string())
     sample = text.take(pa.array(random.Random(11).sample(range(len(text)), 20_000)))
     changed = sample.filter(pc.not_equal(sample, mask_column(sample)))
-    unread = {f"{key:016x}"[:4] for key in id_column(changed).to_pylist()} - set(READ.split())
+    unread = {f"{key:016x}"[:4] for key in make_id_column(changed).to_pylist()} - set(READ.split())
     assert len(unread) <= 10, unread
     assert len(changed) <= 60

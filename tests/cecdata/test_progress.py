@@ -16,7 +16,7 @@ import polars as pl
 
 from cecdata import config
 from cecdata.builds.build import build
-from cecdata.common.machine import git_commit
+from cecdata.common.machine import find_git_commit
 from cecdata.common.progress import Progress
 from cecdata.contamination.benchmarks import count_hits, load_index
 from cecdata.shards.export import export
@@ -38,15 +38,15 @@ def test_the_commit_of_a_file_s_own_tree(tmp_path):
     installed.parent.mkdir()
     own.write_text("1")
     installed.write_text("1")
-    assert git_commit(own) == ""
+    assert find_git_commit(own) == ""
     git("init")
     git("add", "own.py")
     git("commit", "-m", "first")
-    assert re.fullmatch("[0-9a-f]{40}", git_commit(own))
-    assert git_commit(installed) == ""
-    first = git_commit(own)
+    assert re.fullmatch("[0-9a-f]{40}", find_git_commit(own))
+    assert find_git_commit(installed) == ""
+    first = find_git_commit(own)
     own.write_text("2")
-    assert git_commit(own) == f"{first}-dirty"
+    assert find_git_commit(own) == f"{first}-dirty"
 
 
 def on_a_terminal(words, out):

@@ -11,7 +11,7 @@ from cectrain.corrector.policy import correct_texts
 from cectrain.data.shards import Pair
 from cectrain.reward import baseline as module
 from cectrain.reward.baseline import ValueNetwork
-from cectrain.reward.group_reward import GroupReward, measure_behaviour, text_of
+from cectrain.reward.group_reward import GroupReward, measure_behaviour, read_text
 from cectrain.run import heldout
 from cectrain.run.stages import load_encoder
 
@@ -149,7 +149,7 @@ def test_the_vote_needs_no_encoder_and_edits_mix_in():
 
 def test_a_completion_is_a_string_or_a_turn():
     """Both of TRL's forms are read, without white space at the ends."""
-    assert text_of(" 好 ") == text_of([{"role": "assistant", "content": "好\n"}]) == "好"
+    assert read_text(" 好 ") == read_text([{"role": "assistant", "content": "好\n"}]) == "好"
 
 
 def test_held_out_scores_by_hand(small_policy):

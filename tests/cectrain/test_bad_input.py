@@ -60,13 +60,13 @@ def test_no_space_for_a_checkpoint(dataset, encoder, start, small_disk):
     from cectrain.config import DataConfig, PolicyConfig
     from cectrain.data.training_pairs import select_pairs
     from cectrain.run import trainer
-    from cectrain.run.ppo import arguments
+    from cectrain.run.ppo import make_arguments
 
     made = config.load("exact-match", [*SETTINGS, "ppo.updates=30", "ppo.keep=30"]).ppo
     tiny = policy.load_policy(PolicyConfig(name=str(start)), "cpu")
     out = small_disk / "run"
     pairs = select_pairs(dataset, DataConfig(limit=6), 40, 42)
-    args = arguments(made, out=out, seed=42, new_tokens=4, processes=1, cpu=True)
+    args = make_arguments(made, out=out, seed=42, new_tokens=4, processes=1, cpu=True)
     reward = GroupReward(encoder, config.load("exact-match").reward, 2)
     with pytest.raises(DiskFullError, match=r"no space left.*Free some space"):
         trainer.GroupTrainer(

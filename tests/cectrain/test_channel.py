@@ -39,8 +39,8 @@ from cectrain.corrector.channel.inverse import (
     Channel,
     find_changes,
     load_shipped_channel,
+    locate_shipped_channel,
     read_channel,
-    shipped_channel,
 )
 from cectrain.corrector.channel.layout import COMPLETED, Settings
 from cectrain.corrector.channel.proposer import ChannelProposer
@@ -61,7 +61,7 @@ from cectrain.corrector.rescoring import (
     Known,
     Rescorer,
     Weights,
-    calibration_path,
+    locate_calibration,
     write_weights,
 )
 
@@ -531,7 +531,7 @@ def test_the_distortion_has_a_weight_of_its_own():
     proposer.rescorer.weights = Weights(0.0, 1.0, 0.0, 0.0, 0.5, 1.0)
     change = 4, 5, "已"
     known = evidence[0][change]
-    assert known.distortion == read_channel(shipped_channel()).distortion(TEXTS[0], *change)
+    assert known.distortion == read_channel(locate_shipped_channel()).distortion(TEXTS[0], *change)
     logits = proposer.rescorer.logits(TEXTS[:1], [{change: known}])[0]
     assert logits[change] == pytest.approx(known.channel + 0.5 * known.distortion, abs=0.01)
 
@@ -668,7 +668,7 @@ def test_the_threshold_rises_by_half_of_the_f1_that_a_model_adds():
 def test_a_damaged_calibration_is_named():
     """The message has the file, and what to do."""
     scorer = open_scorer("words")
-    path = calibration_path(scorer.identity, "words of open texts")
+    path = locate_calibration(scorer.identity, "words of open texts")
     path.parent.mkdir(parents=True)
     for text in ("{", "[]", '{"kind": "other"}'):
         path.write_text(text, "utf-8")

@@ -10,11 +10,11 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 from tiny_models import byte_level, gemma, llama
 
 from cecdata.models import prompts
-from cecdata.models.causal import prompt_ids
+from cecdata.models.causal import encode_prompt
 from cectrain import config
 from cectrain.config import DataConfig
 from cectrain.corrector.correction import apply_edits
-from cectrain.corrector.policy import PolicyProposer, correct_texts, target_ids
+from cectrain.corrector.policy import PolicyProposer, correct_texts, encode_target
 from cectrain.data.shards import Pair
 from cectrain.data.training_pairs import select_pairs
 from cectrain.model import policy
@@ -68,11 +68,11 @@ def test_the_question_is_cecbenchs(made, folder, request):
     no thinking is left open."""
     from cecbench.systems.local import LlmOptions, LlmSystem
 
-    ours = prompt_ids(made, "他己经来了。")
-    theirs = prompt_ids(LlmSystem(str(folder), LlmOptions())._policy, "他己经来了。")
+    ours = encode_prompt(made, "他己经来了。")
+    theirs = encode_prompt(LlmSystem(str(folder), LlmOptions())._policy, "他己经来了。")
     text = made.tokenizer.decode(ours)
     assert ours == theirs
-    assert prompts.prompt().instruction in text
+    assert prompts.find_prompt().instruction in text
     assert text.endswith(LAST.get(request.node.callspec.params["folder"], "</think>\n\n"))
     first = made.tokenizer.bos_token_id
     assert ours.count(first) == (first is not None)
@@ -87,7 +87,7 @@ def test_only_the_answer_and_its_end_are_learned(made):
     pairs = [Pair(1, 0, "己经", "已经", "noise"), Pair(2, 0, "天气很好吃", "天气很好。", "noise")]
     batch = collate(made, pairs)
     for pair, ids, labels in zip(pairs, batch["input_ids"], batch["labels"], strict=True):
-        question, answer = prompt_ids(made, pair.source), target_ids(made, pair.target)
+        question, answer = encode_prompt(made, pair.source), encode_target(made, pair.target)
         end = len(question) + len(answer)
         assert ids[:end].tolist() == question + answer
         assert labels[: len(question)].unique().tolist() == [IGNORED]
@@ -112,12 +112,12 @@ def test_edits_of_a_byte_level_policy_spell_its_answer(made):
 def test_ppo_runs_on_the_chat_path(made, dataset, encoder, tmp_path):
     """In one batch TRL renders the same prompt, and the candidates are rewarded."""
     from cectrain.run import trainer
-    from cectrain.run.ppo import arguments
+    from cectrain.run.ppo import make_arguments
 
     settings = ["ppo.groups=2", "ppo.candidates=2", "ppo.updates=1", "ppo.epochs=1"]
     ppo = config.load("exact-match", [*settings, "ppo.oversampling=1", "ppo.baseline=value"]).ppo
     pairs = select_pairs(dataset, DataConfig(limit=4), 40, 42)
-    args = arguments(ppo, out=tmp_path / "run", seed=42, new_tokens=4, processes=1, cpu=True)
+    args = make_arguments(ppo, out=tmp_path / "run", seed=42, new_tokens=4, processes=1, cpu=True)
     seen = []
 
     class Watching(trainer.GroupTrainer):
@@ -136,7 +136,7 @@ def test_ppo_runs_on_the_chat_path(made, dataset, encoder, tmp_path):
     watching = Watching(made, pairs, reward, ppo, args, sft_pairs=pairs, warmup_examples=0)
     assert watching.train().global_step == 1
     for row, ids in seen:
-        assert ids.tolist() == prompt_ids(made, row["source"])
+        assert ids.tolist() == encode_prompt(made, row["source"])
 
 
 def test_a_prompt_of_one_s_own_is_stored_with_the_model(folder, tmp_path):
@@ -145,11 +145,11 @@ def test_a_prompt_of_one_s_own_is_stored_with_the_model(folder, tmp_path):
     from cectrain.model.policy import save_model
 
     own = load(str(folder), "改正：{sentence}。完")
-    question = own.tokenizer.decode(prompt_ids(own, "他{己}经来了"))
+    question = own.tokenizer.decode(encode_prompt(own, "他{己}经来了"))
     assert "改正：他{己}经来了。完" in question
     assert "system" not in question
     save_model(own, tmp_path / "model", {})
-    assert prompt_ids(load(str(tmp_path / "model")), "好") == prompt_ids(own, "好")
+    assert encode_prompt(load(str(tmp_path / "model")), "好") == encode_prompt(own, "好")
 
 
 def test_a_gguf_file_is_trained_as_any_model(tmp_path, monkeypatch):

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cecdata.lm.ngrams import SHIPPED_NAME, load_shipped
-from cecdata.models.causal import prompt_ids
+from cecdata.models.causal import encode_prompt
 from cectrain.corrector.change_scorer import FLOOR
 from cectrain.corrector.combined import (
     DEFAULT,
@@ -58,7 +58,7 @@ def test_the_shipped_model_has_weights_of_its_own(combined):
 
 def log_prob(policy, source, prefix, token):
     """The log-probability of one token after a prefix of the answer, by a pass of its own."""
-    ids = prompt_ids(policy, source) + policy.tokenizer.encode(prefix, add_special_tokens=False)
+    ids = encode_prompt(policy, source) + policy.tokenizer.encode(prefix, add_special_tokens=False)
     with torch.no_grad():
         logits = policy.model(input_ids=torch.tensor([ids])).logits[0, -1]
     return float(torch.log_softmax(logits.float(), -1)[token])

@@ -21,11 +21,11 @@ def test_a_shipped_configuration_loads_and_divides(path, tmp_path):
 
     With K = 2 epochs of each batch, 3e4 updates are 6e4 optimizer steps.
     """
-    from cectrain.run.ppo import arguments
+    from cectrain.run.ppo import make_arguments
 
     loaded = config.load(str(path))
     for processes in (1, 8):
-        args = arguments(
+        args = make_arguments(
             config.load(str(path), ["ppo.bf16=false"]).ppo,
             out=tmp_path, seed=1, new_tokens=8, processes=processes, cpu=True,
         )  # fmt: skip

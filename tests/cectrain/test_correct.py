@@ -17,14 +17,14 @@ from cecbench.systems.table import make_system
 from cecdata.common.command_group import run
 from cecdata.common.errors import InputError
 from cecdata.hanzi.characters import is_han
-from cecdata.models.causal import prompt_ids
+from cecdata.models.causal import encode_prompt
 from cectrain.cli import cli
 from cectrain.commands.lines import read_arriving_lines
 from cectrain.config import PolicyConfig
 from cectrain.corrector import speculative
 from cectrain.corrector.correction import apply_edits
 from cectrain.corrector.folder import BUILTIN_CHARS
-from cectrain.corrector.policy import PolicyProposer, target_ids
+from cectrain.corrector.policy import PolicyProposer, encode_target
 from cectrain.model.policy import load_policy, save_model
 from experiments.pretraining.config import load
 
@@ -105,7 +105,7 @@ def test_a_confidence_is_the_policys_probability(corrector):
 
     (correction,) = corrector.correct("他己经来了。")
     policy = corrector.proposer.policy
-    question, answer = prompt_ids(policy, "他己经来了。"), target_ids(policy, "他已经来了。")
+    question, answer = encode_prompt(policy, "他己经来了。"), encode_target(policy, "他已经来了。")
     with torch.no_grad():
         logits = policy.model(torch.tensor([question + answer])).logits[0]
     chance = logits[len(question)].softmax(-1)[answer[1]].item()

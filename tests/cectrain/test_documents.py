@@ -31,7 +31,7 @@ from cectrain.cli import cli
 from cectrain.commands.rewriting import Rewriter
 from cectrain.corrector.corrector import Corrector
 from cectrain.corrector.whole_text import Memory
-from cectrain.documents.document import correct_document, edits_of
+from cectrain.documents.document import correct_document, list_edits
 from cectrain.documents.table import FORMATS, Reading, read_document
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -149,7 +149,7 @@ TABLES = {"a.csv": CSV, "a.tsv": TSV, "a.jsonl": JSONL, "b.jsonl": ESCAPED}
 def correct(name, data, encoding=None, column=None):
     """Return a corrected file, and the edits that lead to it."""
     document = read_document(name, data, Reading(encoding, column))
-    edits = edits_of(correct_document(Corrector(Corrects()), document))
+    edits = list_edits(correct_document(Corrector(Corrects()), document))
     return document.write(edits), edits
 
 
@@ -260,7 +260,7 @@ def test_a_character_without_a_place_in_the_encoding_is_named():
     document = read_document("a.txt", "我們來了".encode("big5"), Reading("big5"))
     corrector = Corrector(Corrects(), dictionary={"我們": "我们"})
     with pytest.raises(InputError, match=r"cannot hold 们.*big5"):
-        document.write(edits_of(correct_document(corrector, document)))
+        document.write(list_edits(correct_document(corrector, document)))
 
 
 PARTS = [
@@ -433,7 +433,7 @@ def test_of_two_hundred_files_only_the_prose_changes(name):
     for name_of_file, text in files:
         source = text if name in BLOCKS else plant(read(name_of_file, text))[0]
         document = read(name_of_file, source)
-        edits = edits_of(correct_document(corrector, document))
+        edits = list_edits(correct_document(corrector, document))
         made = document.write(edits).decode()
         lines = [passage.text for passage in document.passages()]
         memory, least = Memory(lines), corrector.least
@@ -466,7 +466,7 @@ def test_a_document_takes_little_more_time_than_plain_lines():
     for name, text in files + [file for kind in BLOCKS for file in files_of(kind)[:20]]:
         begin = time.process_time()
         document = read(name, text)
-        document.write(edits_of(correct_document(corrector, document)))
+        document.write(list_edits(correct_document(corrector, document)))
         seconds["document"] += time.process_time() - begin
         lines = [passage.text for passage in document.passages() if passage.text.strip()]
         begin = time.process_time()

@@ -90,7 +90,7 @@ def curve(pairs, run, out):
 def test_a_short_training_has_the_figures_that_it_had(pairs, run, tmp_path, monkeypatch):
     """Losses, rewards and rates of each step are those of the first release's code."""
     # A CPU with bf16 instructions would round products, and another would not.
-    monkeypatch.setattr(qwen3_forward, "fast_dtype", lambda: torch.float32)
+    monkeypatch.setattr(qwen3_forward, "pick_dtype", lambda: torch.float32)
     found = curve(pairs, run, tmp_path / "out")
     curves = json.loads(CURVES.read_text("utf-8"))
     if "CEC_WRITE_CURVES" in os.environ:

@@ -23,8 +23,8 @@ from cectrain.data.shards import HELD_OUT, TRAIN, Pair
 from cectrain.data.training_pairs import labelled_pairs, select_pairs
 from cectrain.run import results
 from cectrain.run.heldout import evaluate
-from cectrain.run.loss import collate, loss_function
-from cectrain.run.supervised import learning_rate, set_gradient
+from cectrain.run.loss import collate, make_loss
+from cectrain.run.supervised import choose_learning_rate, set_gradient
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
 
@@ -219,7 +219,7 @@ ROWS = [Pair(n, 0, source, target, "labelled") for n, (source, target) in enumer
 
 
 def gradients(policy, passes, folder, loss_of=None, **more):
-    loss_of = loss_of or loss_function(policy, "fp32", **more)
+    loss_of = loss_of or make_loss(policy, "fp32", **more)
     loss, tokens = set_gradient(policy, loss_of, collate(policy, ROWS), passes, 1, check=True)
     return float(loss), tokens, {n: p.grad.clone() for n, p in policy.model.named_parameters()}
 
@@ -233,18 +233,18 @@ def same(first, second):
 
 def test_the_table_splits_as_the_tokenizer(small_policy):
     """Characters, bytes of rare ones, placeholders and names of special tokens alike."""
-    from cecdata.models.causal import prompt_ids
-    from cectrain.corrector.policy import target_ids
-    from cectrain.run.loss import character_tokens, tokens
+    from cecdata.models.causal import encode_prompt
+    from cectrain.corrector.policy import encode_target
+    from cectrain.run.loss import make_character_tokens, tokenize
     from experiments.pretraining.model import placeholders
 
     policy = small_policy()
     texts = ["他己经来了。", "𠀀龘 a　B", "", "<|end|>好", "<0x41>", "é\u0301😀", *placeholders()]
     texts += ["".join(texts), f"请拨{placeholders()[0]}。"]
     for text in texts:
-        wanted = (prompt_ids(policy, text), target_ids(policy, text))
-        assert tokens(policy, Pair(0, 0, text, text, "")) == wanted, text
-    assert character_tokens(policy.tokenizer) is not None
+        wanted = (encode_prompt(policy, text), encode_target(policy, text))
+        assert tokenize(policy, Pair(0, 0, text, text, "")) == wanted, text
+    assert make_character_tokens(policy.tokenizer) is not None
 
 
 def test_passes_add_up_to_one_gradient(small_policy, tmp_path):
@@ -276,7 +276,7 @@ def test_a_full_device_ends_the_run_with_advice(small_policy, tmp_path, monkeypa
     def full(_batch):
         raise torch.OutOfMemoryError("a device of this size is full")
 
-    monkeypatch.setattr(loop, "loss_function", lambda *_, **__: full)
+    monkeypatch.setattr(loop, "make_loss", lambda *_, **__: full)
     policy = small_policy()
     optimizer = torch.optim.SGD(policy.model.parameters(), 0.1)
     batches = [collate(policy, ROWS)]
@@ -288,8 +288,8 @@ def test_a_full_device_ends_the_run_with_advice(small_policy, tmp_path, monkeypa
 def test_the_rate_follows_the_size(small_policy):
     """A policy of the built-in size or below has 4e-4; a set rate is taken as it is."""
     policy = small_policy()
-    assert learning_rate(config.SftConfig(), policy) == 4e-4
-    assert learning_rate(config.SftConfig(learning_rate=0.1), policy) == 0.1
+    assert choose_learning_rate(config.SftConfig(), policy) == 4e-4
+    assert choose_learning_rate(config.SftConfig(learning_rate=0.1), policy) == 0.1
     assert config.load("consensus").sft.learning_rate is None
 
 

@@ -10,7 +10,7 @@ from cectrain.cli import cli
 from cectrain.corrector.correction import Correction, Edit
 from cectrain.corrector.corrector import Corrector
 from cectrain.corrector.whole_text import Memory, sample_texts
-from cectrain.documents.document import correct_document, edits_of
+from cectrain.documents.document import correct_document, list_edits
 from cectrain.documents.table import Reading, read_document
 
 NAME = "他在文司宥的书房。"
@@ -97,7 +97,7 @@ def test_a_document_remembers():
     """The passages of one file are its memory, whatever reads it: --check, --write, a server."""
     corrector = Corrector(lm="words", confidence=0.3)
     data = "\n\n".join([*BRAND, "他己经来了。"]).encode()
-    edits = edits_of(correct_document(corrector, read_document("a.md", data, Reading("utf-8"))))
+    edits = list_edits(correct_document(corrector, read_document("a.md", data, Reading("utf-8"))))
     assert [edit.target for edit in edits] == ["已"]
 
 

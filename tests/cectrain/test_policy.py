@@ -13,10 +13,10 @@ import torch
 
 from cecdata.common.errors import CecError, InputError, UsageError
 from cecdata.hanzi.characters import standard_characters
-from cecdata.models.causal import prompt_ids
+from cecdata.models.causal import encode_prompt
 from cectrain import checkpoints
 from cectrain.config import DataConfig, PolicyConfig, SftConfig
-from cectrain.corrector.policy import Policy, check_context, target_ids
+from cectrain.corrector.policy import Policy, check_context, encode_target
 from cectrain.data.shards import Pair
 from cectrain.data.training_pairs import select_pairs
 from cectrain.model import policy
@@ -57,7 +57,7 @@ def test_a_character_and_a_placeholder_is_one_token(tokenizer):
 
 def test_the_question_is_the_sentence_between_two_marks(tiny):
     """The small policy's prompt is the sentence between two special tokens, without instruction."""
-    tokens = tiny.tokenizer.convert_ids_to_tokens(prompt_ids(tiny, "己经"))
+    tokens = tiny.tokenizer.convert_ids_to_tokens(encode_prompt(tiny, "己经"))
     assert tokens == [SPECIAL[1], "己", "经", SPECIAL[2]]
 
 
@@ -91,7 +91,7 @@ def test_only_the_answer_has_labels(tiny):
     pairs = [Pair(1, 0, "己经", "已经", "homophone"), Pair(2, 0, "他来", "他来了", "noise")]
     batch = loss.collate(tiny, pairs)
     learned = [row[row != -100].tolist() for row in batch["labels"]]
-    assert learned == [target_ids(tiny, pair.target) for pair in pairs]
+    assert learned == [encode_target(tiny, pair.target) for pair in pairs]
     assert batch["input_ids"].shape == batch["labels"].shape == (2, 8)
     assert (batch["input_ids"] != tiny.tokenizer.pad_token_id).sum().item() == 7 + 8
 

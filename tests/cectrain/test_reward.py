@@ -24,11 +24,11 @@ from cectrain.reward.terms import (
     PAIR,
     USEFUL,
     add_unchanged_reward,
+    compute_useful_rewards,
     find_alpha_star,
     total_reward,
-    useful_rewards,
 )
-from cectrain.run.results import run_identity
+from cectrain.run.results import identify_run
 from experiments.training.vote import reward_majority
 
 PAPER = RewardConfig()
@@ -144,7 +144,7 @@ def test_useful_edits_by_hand():
         ["甲乙丙丁", "甲乙丙戊", "甲乙丙", "戊", "甲乙丙丁", "", "乙", "丙"],
     ]
     third = 1 / 3
-    assert useful_rewards(sources, targets, groups).tolist() == [
+    assert compute_useful_rewards(sources, targets, groups).tolist() == [
         [1, 1, 0, pytest.approx(2 * third), pytest.approx(third), 0, 0, 0],
         [1, 0, 0, 0, 1, 0, 0, 0],
     ]
@@ -157,7 +157,7 @@ def test_useful_edits_are_counted_one_by_one(texts):
     away from it: an edit that changes a wrong character into another wrong one counts in neither.
     It is never outside 0 … 1, and it is 1 for the reference."""
     source, target, candidate = texts
-    ((value, right),) = useful_rewards([source], [target], [[candidate, target]])
+    ((value, right),) = compute_useful_rewards([source], [target], [[candidate, target]])
     assert (0 <= value <= 1, right) == (True, 1)
     if not len(source) == len(target) == len(candidate):
         return
@@ -421,10 +421,10 @@ def test_a_function_that_cannot_be_called_is_refused(name, message):
 def test_a_run_with_an_edited_function_is_another_run(dataset):
     """The identity has the digest of the function's file, as of weights."""
     told = config.load("consensus", ['reward.reward="own_rewards:length"'])
-    before = run_identity(told, dataset, None)
-    assert run_identity(told, dataset, None) == before
+    before = identify_run(told, dataset, None)
+    assert identify_run(told, dataset, None) == before
     Path("own_rewards.py").write_text(f"{MODULE}\n", encoding="utf-8")
-    assert run_identity(told, dataset, None) != before
+    assert identify_run(told, dataset, None) != before
 
 
 def test_shares_are_fractions():
@@ -475,13 +475,13 @@ def test_settings_of_trl_are_passed_on(tmp_path):
     first step. So is vLLM, whose nucleus sampling TRL 1.16 weighs wrongly.
     """
     pytest.importorskip("trl", reason="the extra `train` is not installed")
-    from cectrain.run.ppo import arguments
+    from cectrain.run.ppo import make_arguments
     from cectrain.run.stages import check_settings
 
     run = {"out": tmp_path, "seed": 1, "new_tokens": 9, "processes": 1, "cpu": True}
     ppo = config.load("consensus", ['ppo.trl={loss_type="dapo", epsilon_high=0.28}'])
     check_settings(ppo, 1)
-    passed = arguments(ppo.ppo, **run)
+    passed = make_arguments(ppo.ppo, **run)
     assert (passed.loss_type, passed.epsilon_high) == ("dapo", 0.28)
     unknown = config.load("consensus", ["ppo.trl={epsilon_hihg=0.28}"])
     with pytest.raises(UsageError, match="did you mean 'epsilon_high'"):
@@ -565,7 +565,8 @@ def test_trl_gets_the_whole_reward(rows, encoder):
     assert trl_rewards("exact", rows, 4)[:, 0].all()
     assert not trl_rewards("changed", rows, 4)[:, 1].any()
     np.testing.assert_allclose(
-        trl_rewards("useful", rows, 3), useful_rewards(sources, targets, [g[:3] for g in groups])
+        trl_rewards("useful", rows, 3),
+        compute_useful_rewards(sources, targets, [g[:3] for g in groups]),
     )
 
 

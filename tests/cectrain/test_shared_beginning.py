@@ -52,7 +52,7 @@ def find_gradients(policy, **more):
         lambda _module, given, _out: passed.append(given[0].numel())
     )
     policy.model.train()
-    value = loss.loss_function(policy, "fp32", **more)(loss.collate(policy, ROWS))
+    value = loss.make_loss(policy, "fp32", **more)(loss.collate(policy, ROWS))
     value.backward()
     gradients = {n: p.grad for n, p in policy.model.named_parameters() if p.grad is not None}
     return value.item(), gradients, sum(passed)

@@ -9,10 +9,10 @@ pytest.importorskip("transformers", reason="the extra `train` is not installed")
 import torch
 
 from cecdata.common.errors import UsageError
-from cecdata.models.causal import prompt_ids
+from cecdata.models.causal import encode_prompt
 from cectrain import config
 from cectrain.corrector import speculative
-from cectrain.corrector.policy import target_ids
+from cectrain.corrector.policy import encode_target
 from cectrain.data.shards import Pair
 from cectrain.model import qwen3_forward
 from cectrain.run import batches
@@ -190,7 +190,7 @@ PAIRS = [
 
 def by_hand(policy, pair, temperature):
     """The oracle: the probability of the whole reference, token by token, with transformers."""
-    given, answer = prompt_ids(policy, pair.source), target_ids(policy, pair.target)
+    given, answer = encode_prompt(policy, pair.source), encode_target(policy, pair.target)
     total = 0.0
     for place, token in enumerate(answer):
         ids = torch.tensor([given + answer[:place]])
@@ -202,15 +202,15 @@ def by_hand(policy, pair, temperature):
 @pytest.mark.parametrize("known", [True, False], ids=["lean pass", "transformers' pass"])
 def test_as_by_hand(small_policy, monkeypatch, known):
     """Either pass gives the product of the tokens' probabilities at the temperature."""
-    monkeypatch.setattr(qwen3_forward, "fast_dtype", lambda: torch.float32)
+    monkeypatch.setattr(qwen3_forward, "pick_dtype", lambda: torch.float32)
     monkeypatch.setattr(batches, "_ROWS", 2)
     if not known:
-        monkeypatch.setattr(qwen3_forward, "supports", lambda _model: False)
+        monkeypatch.setattr(qwen3_forward, "is_supported", lambda _model: False)
     policy = small_policy(hidden=64, layers=2)
     # a random policy writes nothing in particular: a low temperature makes chances that count
     for temperature in (1.0, 0.02):
         chances = torch.tensor([by_hand(policy, pair, temperature) for pair in PAIRS])
-        found = batches.reward_variance(policy, PAIRS, temperature)
+        found = batches.find_reward_variance(policy, PAIRS, temperature)
         torch.testing.assert_close(found, chances * (1 - chances), rtol=1e-3, atol=1e-9)
 
 
@@ -218,14 +218,14 @@ def test_it_is_the_variance_of_sampled_rewards(small_policy):
     """Of 1,500 answers of a policy that half knows the reference, the share of it is p."""
     policy, pair = small_policy(), Pair(0, 0, "他来了", "甲", "noise")
     half = _half(policy, pair)
-    expected = float(batches.reward_variance(half, [pair], 1.0))
+    expected = float(batches.find_reward_variance(half, [pair], 1.0))
     draft = half.tokenizer([pair.source], add_special_tokens=False).input_ids
     end = int(half.tokenizer.eos_token_id)
     torch.manual_seed(0)
     written = speculative.write_answers(
-        half.model, [prompt_ids(half, pair.source)], draft, 1_500, end=end, longest=3
+        half.model, [encode_prompt(half, pair.source)], draft, 1_500, end=end, longest=3
     )
-    share = sum(one.tokens == target_ids(half, pair.target) for one in written) / 1_500
+    share = sum(one.tokens == encode_target(half, pair.target) for one in written) / 1_500
     assert expected > 0.05
     assert share * (1 - share) == pytest.approx(expected, abs=0.02)
 
@@ -237,7 +237,7 @@ def _half(policy, pair):
     batch = collate(policy, [pair])
     adam = torch.optim.Adam(policy.model.parameters(), 0.01)
     for _ in range(400):
-        loss = policy.model(**batch).loss * len(target_ids(policy, pair.target))
+        loss = policy.model(**batch).loss * len(encode_target(policy, pair.target))
         if loss < math.log(2):
             return policy
         adam.zero_grad()

@@ -16,7 +16,7 @@ from cectrain.data.shards import open_shards
 from cectrain.model import policy
 from cectrain.run import metrics_log
 from cectrain.run.heldout import HeldOut, read_held_out, write_held_out
-from cectrain.run.results import run_identity
+from cectrain.run.results import identify_run
 from cectrain.run.stages import check_data
 from cectrain.train import train
 
@@ -172,9 +172,9 @@ def test_other_weights_of_the_same_name_are_refused(finished, dataset_path, star
         with pytest.raises(RefusedError, match=r"encoder: .*of other weights"):
             train(dataset_path, out, settings)
     builtin, dataset = config.load("exact-match", []), open_shards(dataset_path)
-    before = run_identity(builtin, dataset, None)["policy"]
+    before = identify_run(builtin, dataset, None)["policy"]
     monkeypatch.setattr(folder, "WEIGHTS", start)
-    assert run_identity(builtin, dataset, None)["policy"] != before
+    assert identify_run(builtin, dataset, None)["policy"] != before
 
 
 def test_a_killed_run_ends_with_the_same_weights(finished, dataset_path, start, tmp_path):
@@ -212,7 +212,7 @@ def test_settings_of_gpu_recipes_run_on_a_cpu(dataset_path, start, tmp_path, mon
     assert (settings.ppo.top_p, settings.ppo.gradient_checkpointing) == (0.95, True)
     found = train(dataset_path, tmp_path / "out", settings)
     assert found["ppo_batches"] == 1
-    (line,) = metrics_log.lines(tmp_path / "out" / "metrics.jsonl", "ppo")
+    (line,) = metrics_log.read_lines(tmp_path / "out" / "metrics.jsonl", "ppo")
     assert line["generation_tokens_per_s"] > 0
     assert line["grad_norm"] >= 0
 
@@ -419,7 +419,7 @@ def test_the_end_is_not_published_where_it_is_worse(dataset_path, tmp_path):
     assert all(torch.equal(published[name], warm[name]) for name in warm)
     words = write_result_tables(out, summary)
     assert "published is the policy before it" in words
-    lines = metrics_log.lines(out / "metrics.jsonl", "watch")
+    lines = metrics_log.read_lines(out / "metrics.jsonl", "watch")
     assert [line["step"] for line in lines] == [0, 2]
     scores = evaluate(
         Settings(benchmark=str(file), system=f"policy:{out}", out=tmp_path / "scores")

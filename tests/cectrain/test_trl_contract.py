@@ -38,13 +38,13 @@ SETTINGS = [
 def trainer_for(dataset, encoder, small_policy):
     """A function that returns a trainer of a tiny random policy on seven pairs."""
     from cectrain.run import trainer
-    from cectrain.run.ppo import arguments
+    from cectrain.run.ppo import make_arguments
 
     def made(out, *more, cls=None, reward=None, limit=7):
         told = config.load("exact-match", [*SETTINGS, *more])
         pairs = select_pairs(dataset, DataConfig(limit=limit), 40, 42)
         reward = reward or GroupReward(encoder, told.reward, told.ppo.candidates)
-        args = arguments(told.ppo, out=out, seed=42, new_tokens=6, processes=1, cpu=True)
+        args = make_arguments(told.ppo, out=out, seed=42, new_tokens=6, processes=1, cpu=True)
         used = cls or trainer.GroupTrainer
         own = {"sft_pairs": pairs, "warmup_examples": 0}
         return used(small_policy(), pairs, reward, told.ppo, args, **own)
@@ -136,7 +136,7 @@ def test_our_log_probabilities_are_trls(trainer_for, tmp_path, monkeypatch):
     # bf16 products round logits of about 1 to a few thousandths.
     for name, atol in (("fast", 0.05), ("slow", 1e-4)):
         if name == "slow":
-            monkeypatch.setattr(qwen3_forward, "supports", lambda _model: False)
+            monkeypatch.setattr(qwen3_forward, "is_supported", lambda _model: False)
         trainer_for(
             tmp_path / name, "ppo.temperature=0.7", "ppo.epochs=2", "ppo.updates=1", cls=Watching
         ).train()
@@ -150,7 +150,7 @@ def test_our_log_probabilities_are_trls(trainer_for, tmp_path, monkeypatch):
 def test_the_clip_acts_in_the_second_epoch_only(trainer_for, tmp_path, fast, monkeypatch):
     """Every ratio of the first epoch is 1 to the bit; in the second they differ and leave 1 ± ε."""
     if not fast:
-        monkeypatch.setattr(qwen3_forward, "supports", lambda _model: False)
+        monkeypatch.setattr(qwen3_forward, "is_supported", lambda _model: False)
         monkeypatch.setattr(speculative, "is_supported", lambda _model: False)
     ratios = []
 
@@ -309,7 +309,7 @@ def test_a_loss_that_is_no_number_ends_the_run(trainer_for, tmp_path):
 
 def test_a_full_device_ends_the_run_with_advice(trainer_for, tmp_path, monkeypatch):
     """The message names the settings that save memory."""
-    monkeypatch.setattr(qwen3_forward, "supports", lambda _model: False)
+    monkeypatch.setattr(qwen3_forward, "is_supported", lambda _model: False)
     made = trainer_for(tmp_path / "run")
     plain = made.model.forward
 
@@ -360,7 +360,7 @@ def test_oversampling_keeps_the_sources_of_greatest_variance(trainer_for, tmp_pa
         tmp_path / "run", "ppo.oversampling=2", "ppo.candidates=4", "ppo.updates=2", "ppo.groups=2",
         "ppo.epochs=1", "ppo.accumulation=1", "ppo.baseline=leave_one_out",
     )  # fmt: skip
-    seen, plain = [], batches.reward_variance
+    seen, plain = [], batches.find_reward_variance
 
     def noted(policy, pairs, temperature):
         plain(policy, pairs, temperature)  # of a random policy all are 0
@@ -375,7 +375,7 @@ def test_oversampling_keeps_the_sources_of_greatest_variance(trainer_for, tmp_pa
         return score(sources, targets, groups)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(batches, "reward_variance", noted)
+        patch.setattr(batches, "find_reward_variance", noted)
         patch.setattr(made._reward, "score", scored)
         made.train()
     assert len(seen) == len(asked) == 2
@@ -387,7 +387,7 @@ def test_oversampling_keeps_the_sources_of_greatest_variance(trainer_for, tmp_pa
 
 def test_a_supervised_step_is_added_to_the_gradient(trainer_for, encoder, tmp_path):
     """With equal rewards the step is that of AdamW on the supervised pairs alone."""
-    from cectrain.run.loss import collate, loss_function
+    from cectrain.run.loss import collate, make_loss
     from cectrain.run.supervised import read_batch
 
     class Flat(GroupReward):
@@ -402,7 +402,7 @@ def test_a_supervised_step_is_added_to_the_gradient(trainer_for, encoder, tmp_pa
     )  # fmt: skip
     before = {name: p.detach().clone() for name, p in made.model.named_parameters()}
     tiny = Policy(made.model, made.processing_class, "1")
-    loss = loss_function(tiny, "auto")(collate(tiny, read_batch(made._pairs, 0, 3)))
+    loss = make_loss(tiny, "auto")(collate(tiny, read_batch(made._pairs, 0, 3)))
     (0.5 * loss).backward()
     slopes = {name: p.grad.clone() for name, p in made.model.named_parameters()}
     made.model.zero_grad()

@@ -91,7 +91,7 @@ def test_it_corrects_and_leaves_alone(builtin):
 def test_one_pass_and_decoding_agree(builtin, monkeypatch, lean_pass):
     """exact_greedy is true exactly where decoding writes the target."""
     if not lean_pass:
-        monkeypatch.setattr(qwen3_forward, "supports", lambda _model: False)
+        monkeypatch.setattr(qwen3_forward, "is_supported", lambda _model: False)
     pairs = [Pair(n, 0, source, target, "") for n, (source, target) in enumerate(WRONG.items())]
     pairs += [Pair(99, 0, source, source, "") for source in WRONG]
     written = list(correct_texts(builtin, [pair.source for pair in pairs]))

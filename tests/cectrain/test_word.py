@@ -17,7 +17,7 @@ from proposers import Corrects
 from cecdata.common.errors import InputError
 from cectrain.cli import cli
 from cectrain.corrector.corrector import Corrector
-from cectrain.documents.document import correct_document, edits_of
+from cectrain.documents.document import correct_document, list_edits
 from cectrain.documents.table import Reading, read_document
 
 W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
@@ -103,7 +103,7 @@ def correct(data, corrector=None, *, comments=False):
     """Return a corrected file, and its edits."""
     reading = Reading(date="2026-01-02T03:04:05Z", comments=comments)
     document = read_document("a.docx", data, reading)
-    edits = edits_of(correct_document(corrector or Corrector(Corrects()), document))
+    edits = list_edits(correct_document(corrector or Corrector(Corrects()), document))
     return document.write(edits), edits
 
 

@@ -19,7 +19,7 @@ torch = pytest.importorskip("torch", reason="the extra `train` is not installed"
 
 from cecdata.common.errors import InputError, RefusedError, UsageError, VerificationError
 from cecdata.corpus.ids import is_validation
-from cecdata.models.causal import prompt_ids
+from cecdata.models.causal import encode_prompt
 from cectrain.config import SftConfig
 from cectrain.corrector.policy import Policy
 from cectrain.data.shards import Pair
@@ -126,7 +126,7 @@ def test_the_fast_pass_is_the_model_s_own():
         tiny.model.zero_grad()
         loss.backward()
         gradients.append({n: p.grad.clone() for n, p in tiny.model.named_parameters()})
-    assert qwen3_forward.supports(tiny.model)
+    assert qwen3_forward.is_supported(tiny.model)
     for name, wanted in gradients[0].items():
         assert torch.allclose(gradients[1][name], wanted, atol=2e-6, rtol=2e-4), name
 
@@ -134,7 +134,7 @@ def test_the_fast_pass_is_the_model_s_own():
 def test_one_pass_sees_what_greedy_decoding_takes():
     """The pass agrees with decoding token by token; a pair is exact if all tokens hit."""
     tiny = tiny_policy()
-    asked, end = prompt_ids(tiny, "他己经来了"), tiny.tokenizer.eos_token_id
+    asked, end = encode_prompt(tiny, "他己经来了"), tiny.tokenizer.eos_token_id
     written = []
     for _ in range(6):  # transformers' own pass over one beginning after the other
         logits = tiny.model(input_ids=torch.tensor([asked + written])).logits
@@ -429,13 +429,13 @@ def stepped(kind, steps=3):
 
 
 def test_steps_of_muon_in_bf16_have_the_bits_of_torch(monkeypatch):
-    monkeypatch.setattr(muon, "fast_dtype", lambda: torch.bfloat16)
+    monkeypatch.setattr(muon, "pick_dtype", lambda: torch.bfloat16)
     pairs = zip(stepped(muon.Muon), stepped(torch.optim.Muon), strict=True)
     assert all(torch.equal(ours, theirs) for ours, theirs in pairs)
 
 
 def test_steps_of_muon_in_fp32_differ_only_by_the_rounding_of_bf16(monkeypatch):
-    monkeypatch.setattr(muon, "fast_dtype", lambda: torch.float32)
+    monkeypatch.setattr(muon, "pick_dtype", lambda: torch.float32)
     pairs = zip(stepped(muon.Muon), stepped(torch.optim.Muon), strict=True)
     for ours, theirs in pairs:
         assert not torch.equal(ours, theirs)

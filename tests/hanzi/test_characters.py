@@ -26,7 +26,7 @@ from cecdata.hanzi.characters import (
     read_table,
     standard_characters,
 )
-from cecdata.hanzi.components import ARITY, UNENCODED, parse_ids, stroke_count
+from cecdata.hanzi.components import ARITY, UNENCODED, count_strokes, parse_ids
 from cecdata.hanzi.edits import Corruption, align
 from cecdata.hanzi.readings import find_confusion
 
@@ -37,7 +37,10 @@ from ids import canonical
 
 def test_ranges_are_sorted_and_apart():
     """The arrays for kernels are int32, sorted, and do not overlap."""
-    for firsts, lasts in (characters.cluster_ranges("before"), characters.cluster_ranges("after")):
+    for firsts, lasts in (
+        characters.list_cluster_ranges("before"),
+        characters.list_cluster_ranges("after"),
+    ):
         assert firsts.dtype == lasts.dtype == "int32"
         assert (firsts <= lasts).all()
         assert (firsts[1:] > lasts[:-1]).all()
@@ -52,11 +55,11 @@ def test_levels_are_those_of_the_standard():
 
 def test_frequency_is_a_distribution():
     """Every standard character may occur, and together they make up a million."""
-    values = [characters.frequency(sign) for sign in characters.standard_characters()]
+    values = [characters.find_frequency(sign) for sign in characters.standard_characters()]
     assert min(values) > 0
     assert sum(values) == pytest.approx(1e6, rel=1e-3)
-    assert characters.frequency("的") > 1000 > characters.frequency("彧")
-    assert characters.frequency("A") == 0
+    assert characters.find_frequency("的") > 1000 > characters.find_frequency("彧")
+    assert characters.find_frequency("A") == 0
 
 
 def test_traditional_forms():
@@ -69,13 +72,13 @@ def test_traditional_forms():
 
 STANDARD = set(standard_characters())
 CHARACTERS = st.sampled_from(standard_characters())
-SYLLABLES = sorted({r.syllable for sign in STANDARD for r in sounds.readings(sign)})
+SYLLABLES = sorted({r.syllable for sign in STANDARD for r in sounds.list_readings(sign)})
 
 
 def test_every_character_has_readings_whose_shares_make_one():
     """Shares are fractions of all occurrences; tones are 1 to 5; syllables are plain letters."""
     for sign in STANDARD:
-        found = sounds.readings(sign)
+        found = sounds.list_readings(sign)
         assert sum(reading.share for reading in found) == pytest.approx(1, abs=0.004)
         assert [r.share for r in found] == sorted((r.share for r in found), reverse=True)
         assert all(1 <= r.tone <= 5 and r.syllable.isascii() for r in found)
@@ -87,17 +90,17 @@ def test_every_character_has_readings_whose_shares_make_one():
 @settings(deadline=None)
 def test_sound_relations_are_symmetric(left, right):
     """Same and near sound do not depend on who is compared to whom, and exclude each other."""
-    assert sounds.same_sound(left, right) == sounds.same_sound(right, left)
-    assert sounds.near_sound(left, right) == sounds.near_sound(right, left)
-    assert not (sounds.same_sound(left, right) and sounds.near_sound(left, right))
+    assert sounds.have_same_sound(left, right) == sounds.have_same_sound(right, left)
+    assert sounds.link_sounds(left, right) == sounds.link_sounds(right, left)
+    assert not (sounds.have_same_sound(left, right) and sounds.link_sounds(left, right))
 
 
 @given(CHARACTERS)
 @settings(max_examples=25, deadline=None)
 def test_the_list_agrees_with_the_pairwise_relation(sign):
     """The list holds exactly the standard characters for which the relation holds."""
-    same = {other for other in STANDARD if other != sign and sounds.same_sound(sign, other)}
-    assert set(sounds.homophones(sign)) == same
+    same = {other for other in STANDARD if other != sign and sounds.have_same_sound(sign, other)}
+    assert set(sounds.list_homophones(sign)) == same
 
 
 @pytest.mark.parametrize(
@@ -113,7 +116,7 @@ def test_the_list_agrees_with_the_pairwise_relation(sign):
 )  # fmt: skip
 def test_named_confusions(left, right, kind):
     """Each confusion bears the name of what is confused."""
-    assert sounds.near_sound(left, right) == kind
+    assert sounds.link_sounds(left, right) == kind
 
 
 @given(st.sampled_from(SYLLABLES), st.sampled_from(SYLLABLES))
@@ -149,19 +152,19 @@ def test_the_closest_pairs_lead(pair):
 @settings(deadline=None)
 def test_similarity_is_symmetric(sign):
     """A pair has one similarity, whichever list holds it; a character is its own double."""
-    assert shapes.similarity(sign, sign) == 1
+    assert shapes.measure_similarity(sign, sign) == 1
     for other, similarity in shapes.look_alikes(sign).items():
-        assert shapes.similarity(sign, other) == similarity
-        assert shapes.similarity(other, sign) == similarity
+        assert shapes.measure_similarity(sign, other) == similarity
+        assert shapes.measure_similarity(other, sign) == similarity
 
 
 def test_strokes():
     """Sequences are in the five classes and in writing order."""
-    assert [shapes.strokes(sign) for sign in "木国讠"] == ["1234", "25112141", ""]
-    assert all(set(shapes.strokes(sign)) <= set("12345") for sign in STANDARD)
-    assert shapes.stroke_count("赢") == 17
+    assert [shapes.find_strokes(sign) for sign in "木国讠"] == ["1234", "25112141", ""]
+    assert all(set(shapes.find_strokes(sign)) <= set("12345") for sign in STANDARD)
+    assert shapes.count_strokes("赢") == 17
     assert shapes.look_alikes("A") == {}
-    assert shapes.similarity("A", "好") == 0
+    assert shapes.measure_similarity("A", "好") == 0
 
 
 def test_every_sequence_parses_into_known_components():
@@ -169,12 +172,12 @@ def test_every_sequence_parses_into_known_components():
 
     def check(node):
         assert len(node.parts) == ARITY.get(node.operator, 0)
-        assert node.character in ("", UNENCODED) or parse_ids(parts.ids(node.character))
+        assert node.character in ("", UNENCODED) or parse_ids(parts.find_ids(node.character))
         for part in node.parts:
             check(part)
 
     for sign in STANDARD:
-        check(parse_ids(parts.ids(sign)))
+        check(parse_ids(parts.find_ids(sign)))
 
 
 @pytest.mark.parametrize("text", ["⿰讠", "⿱", "⿰讠青青", ""])
@@ -200,9 +203,9 @@ def test_canonical_form_is_one_per_picture(left, right):
 
 def test_splits_are_writable():
     """Parts are standard characters, two or three, never the character itself; weights fall."""
-    assert sum(bool(parts.splits(sign)) for sign in STANDARD) > 6000
+    assert sum(bool(parts.list_splits(sign)) for sign in STANDARD) > 6000
     for sign in STANDARD:
-        found = parts.splits(sign)
+        found = parts.list_splits(sign)
         assert [s.weight for s in found] == sorted((s.weight for s in found), reverse=True)
         for split in found:
             assert 2 <= len(split.parts) <= 3
@@ -213,23 +216,23 @@ def test_splits_are_writable():
 
 def test_deletions_and_additions_are_inverse():
     """One drops what the other adds, over all pairs; what is left has fewer strokes."""
-    dropped = {(sign, other) for sign in STANDARD for other in parts.deletions(sign)}
-    added = {(larger, sign) for sign in STANDARD for larger in parts.additions(sign)}
+    dropped = {(sign, other) for sign in STANDARD for other in parts.list_deletions(sign)}
+    added = {(larger, sign) for sign in STANDARD for larger in parts.list_additions(sign)}
     assert dropped == added
     assert len(dropped) > 10_000
     for sign, other in dropped:
         assert {sign, other} <= STANDARD
-        assert stroke_count(other) < stroke_count(sign)
+        assert count_strokes(other) < count_strokes(sign)
 
 
 @given(CHARACTERS)
 @settings(deadline=None)
 def test_exchanges_are_symmetric_and_keep_a_part(sign):
     """Whoever is exchanged for another may be exchanged back; both share operator and a part."""
-    for other in parts.exchanges(sign):
+    for other in parts.list_exchanges(sign):
         assert other in STANDARD - {sign}
-        assert sign in parts.exchanges(other)
-        left, right = parse_ids(parts.ids(sign)), parse_ids(parts.ids(other))
+        assert sign in parts.list_exchanges(other)
+        left, right = parse_ids(parts.find_ids(sign)), parse_ids(parts.find_ids(other))
         assert left.operator == right.operator
         assert any(a == b for a, b in zip(left.parts, right.parts, strict=True))
 
@@ -239,15 +242,15 @@ def test_exchanges_are_symmetric_and_keep_a_part(sign):
 )
 def test_exchanges_everybody_knows(sign, some):
     """Families that share their body are found; those that share a radical are not."""
-    assert set(some) <= set(parts.exchanges(sign))
-    assert not set("话说认他你海") & set(parts.exchanges(sign))
+    assert set(some) <= set(parts.list_exchanges(sign))
+    assert not set("话说认他你海") & set(parts.list_exchanges(sign))
 
 
 def test_strangers_have_no_parts():
     """Outside the tables a character stands for itself, without an error."""
-    assert parts.splits("A") == parts.deletions("A") == ()
-    assert parts.exchanges("A") == parts.additions("A") == ()
-    assert parts.ids("A") == "A"
+    assert parts.list_splits("A") == parts.list_deletions("A") == ()
+    assert parts.list_exchanges("A") == parts.list_additions("A") == ()
+    assert parts.find_ids("A") == "A"
 
 
 NAMES = sorted(path.stem for path in TABLES.glob("*.tsv"))

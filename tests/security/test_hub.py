@@ -13,7 +13,7 @@ import pytest
 from loopback import serving, status
 
 from cecdata.common.errors import InputError
-from cecdata.models.hub import first_line, refuse_missing_folder
+from cecdata.models.hub import refuse_missing_folder, shorten
 
 PASSWORD = "pw-90d2-of-nobody"
 TOKEN = "hf_t0ken5b1fofnobody77ac"
@@ -158,5 +158,5 @@ def test_a_path_is_never_asked_of_the_hub(tmp_path, monkeypatch, name):
 def test_what_the_hub_reports_has_no_stop_of_its_own():
     """The first line of a library's error fits into a sentence of ours."""
     error = OSError("We couldn't connect, and found no cached files..\nCheck your connection.")
-    assert first_line(error) == "We couldn't connect, and found no cached files"
-    assert first_line(OSError("...")) == "OSError"
+    assert shorten(error) == "We couldn't connect, and found no cached files"
+    assert shorten(OSError("...")) == "OSError"

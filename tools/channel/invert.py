@@ -16,10 +16,10 @@ import numpy as np
 from cecdata.audit import gather_choices
 from cecdata.common import arrays
 from cecdata.config import Config, load
-from cecdata.hanzi.characters import frequency, standard_characters
+from cecdata.hanzi.characters import find_frequency, standard_characters
 from cecdata.operators import OPERATORS
 from cecdata.operators.spans import SpanConfusions
-from cectrain.corrector.channel.inverse import KIND, SHIPPED, Channel, shipped_channel
+from cectrain.corrector.channel.inverse import KIND, SHIPPED, Channel, locate_shipped_channel
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "operators"))
 from sets import complete
@@ -33,7 +33,7 @@ SPANS_KEPT = 8
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--recipe", default=SHIPPED)
-    options.add_argument("--out", type=Path, default=shipped_channel())
+    options.add_argument("--out", type=Path, default=locate_shipped_channel())
     given = options.parse_args()
     save(invert(load(given.recipe), given.recipe), given.out)
 
@@ -80,7 +80,7 @@ def _characters(config: Config, kept: int) -> dict[str, list[tuple[str, float]]]
     signs = standard_characters()
     right, wrong = np.divmod(choices.key, len(signs))
     log_chance = np.log(choices.chance)
-    log_frequency = np.log([frequency(sign) + 1e-7 for sign in signs])
+    log_frequency = np.log([find_frequency(sign) + 1e-7 for sign in signs])
     order = np.lexsort((-(log_chance + log_frequency[right]), wrong))
     bounds = np.searchsorted(wrong[order], np.arange(len(signs) + 1))
     rows: dict[str, list[tuple[str, float]]] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from cecdata.hanzi.characters import standard_characters
-from cecdata.hanzi.readings import readings
+from cecdata.hanzi.readings import list_readings
 
 HEADER = ["syllable", "other", "kind"]
 INITIALS = ("zh", "ch", "sh", *"bpmfdtnlgkhjqxrzcsyw")  # the longer ones first
@@ -18,7 +18,7 @@ VOWELS = frozenset("aeiouv")
 
 def rows() -> list[list[str]]:
     """Return a row for each ordered pair; the table of readings is read."""
-    every = (reading for sign in standard_characters() for reading in readings(sign))
+    every = (reading for sign in standard_characters() for reading in list_readings(sign))
     names = sorted({reading.syllable for reading in every})
     links = ((one, other, confusion(one, other)) for one in names for other in names)
     return [[one, other, kind] for one, other, kind in links if kind is not None]

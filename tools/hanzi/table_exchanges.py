@@ -7,7 +7,7 @@ from functools import cache
 
 from cecdata.hanzi.characters import read_rows as rows_of
 from cecdata.hanzi.characters import read_table
-from cecdata.hanzi.components import UNENCODED, Node, ids, parse_ids, stroke_count
+from cecdata.hanzi.components import UNENCODED, Node, count_strokes, find_ids, parse_ids
 
 HEADER = ["char", "exchanges"]
 # Forms of radicals that occur in sequences only: 王 in 理, 竹 in 笔, 足 in 跑, 月 in 能, 羊 in 美.
@@ -37,14 +37,14 @@ def slots() -> dict[Slot, tuple[str, ...]]:
 
 @cache
 def slots_of(character: str) -> tuple[Slot, ...]:
-    top = parse_ids(ids(character))
+    top = parse_ids(find_ids(character))
     spelled = [spelling(part) for part in top.parts]
     kept = [(*spelled[:position], *spelled[position + 1 :]) for position in range(len(spelled))]
     return tuple(
         (top.operator, position, rest)
         for position, rest in enumerate(kept)
         # A part without a code point would make strangers equal.
-        if UNENCODED not in "".join(rest) and weighs(rest) >= LEAST_KEPT * stroke_count(character)
+        if UNENCODED not in "".join(rest) and weighs(rest) >= LEAST_KEPT * count_strokes(character)
     )
 
 
@@ -81,7 +81,7 @@ def exchanges(character: str) -> tuple[str, ...]:
             # only a radical stays: that of both, or of one and no larger than what is exchanged
             mere = mine or theirs
             if mere and mine != theirs:
-                mere = size <= max(stroke_count(character), stroke_count(other)) - size
+                mere = size <= max(count_strokes(character), count_strokes(other)) - size
             if not mere:
                 others.add(other)
     others.discard(character)

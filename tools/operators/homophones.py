@@ -17,7 +17,7 @@ from links import (
 )
 
 from cecdata.hanzi.characters import standard_characters
-from cecdata.hanzi.components import shape_pairs
+from cecdata.hanzi.components import make_shape_pairs
 from cecdata.operators.simple import HOMOPHONE
 
 # How readily a near sound replaces the right one, relative to the same sound. A pinyin input method
@@ -61,7 +61,7 @@ def _kind(both: Links, links: Links) -> Keys:
 def _sight(key: Keys) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Return 1 + SIGHT · similarity of each pair."""
     count = len(standard_characters())
-    listed, parts = shape_pairs(), one_part_apart()
+    listed, parts = make_shape_pairs(), one_part_apart()
     shapes = listed.left.astype(np.int64) * count + listed.right
     order = np.argsort(shapes)
     similarity = looked_up(key, shapes[order], listed.similarity[order])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from links import Confusions, Keys, Weights, beside, likely, merged, totals
 
-from cecdata.hanzi.characters import LENGTHS, Words, standard_characters, words_of
+from cecdata.hanzi.characters import LENGTHS, Words, list_words, standard_characters
 
 # A word that is a tenth as frequent comes to mind a third as often.
 COUNT_EXPONENT = 0.5
@@ -17,8 +17,10 @@ LEAST = 0.03  # minimum share of a character's weight; rarer confusions are left
 
 def build(least: float) -> Confusions:
     fewest = LEAST_COUNT if least > 0 else 0
-    frames = merged(*_joined([_frames(words_of(length), fewest) for length in LENGTHS], 0))
-    neighbours = merged(*_joined([_neighbours(words_of(length), fewest) for length in LENGTHS], 1))
+    frames = merged(*_joined([_frames(list_words(length), fewest) for length in LENGTHS], 0))
+    neighbours = merged(
+        *_joined([_neighbours(list_words(length), fewest) for length in LENGTHS], 1)
+    )
     parts = [
         (links.key, share * links.weight / total[links.source], links.kind)
         for links, share in ((frames, 1 - NEIGHBOUR), (neighbours, NEIGHBOUR))

@@ -18,12 +18,12 @@ from sounds import Spoken, near_syllables, spoken, syllables
 from cecdata.hanzi.characters import (
     LENGTHS,
     Words,
-    code_point_slots,
-    frequency,
+    find_frequency,
+    list_words,
+    make_slots,
     standard_characters,
-    words_of,
 )
-from cecdata.hanzi.components import additions, deletions, exchanges
+from cecdata.hanzi.components import list_additions, list_deletions, list_exchanges
 from cecdata.operators.base import Positions, Weights
 
 Keys = NDArray[np.int64]
@@ -73,7 +73,7 @@ def likely(
 def popularity(exponent: float) -> Weights:
     """Return the frequency of each standard character to that power, [characters]."""
     # Python's power and not numpy's, whose last digit depends on the processor
-    return np.array([frequency(sign) ** exponent for sign in standard_characters()])
+    return np.array([find_frequency(sign) ** exponent for sign in standard_characters()])
 
 
 def sound_links(
@@ -157,9 +157,13 @@ def looked_up(key: Keys, known: Keys, values: Weights) -> Weights:
 @cache
 def one_part_apart() -> Links:
     """Return every pair once, with the first kind that explains it and weight 1."""
-    count, slots = len(standard_characters()), code_point_slots()
+    count, slots = len(standard_characters()), make_slots()
     kind_of: dict[int, int] = {}
-    families: tuple[Callable[[str], tuple[str, ...]], ...] = (deletions, additions, exchanges)
+    families: tuple[Callable[[str], tuple[str, ...]], ...] = (
+        list_deletions,
+        list_additions,
+        list_exchanges,
+    )
     for kind, others_of in enumerate(families):
         for position, sign in enumerate(standard_characters()):
             for other in others_of(sign):
@@ -183,12 +187,12 @@ def word_pairs() -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     with a probability in proportion to the square root of its count.
     """
     count = len(standard_characters())
-    parts = [_of_length(words_of(length), syllables(length)) for length in LENGTHS]
+    parts = [_of_length(list_words(length), syllables(length)) for length in LENGTHS]
     keys, inverse = np.unique(np.concatenate([key for key, _ in parts]), return_inverse=True)
     mass = np.bincount(inverse, np.concatenate([weight for _, weight in parts]))
     occurrences = np.full(count, 0.0)
     for length in LENGTHS:
-        listed = words_of(length)
+        listed = list_words(length)
         each = np.repeat(listed.counts, length)
         occurrences += np.bincount(listed.characters.ravel(), each, count)
     return keys, mass / np.maximum(occurrences[keys // count], LEAST_OCCURRENCES)

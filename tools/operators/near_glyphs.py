@@ -6,7 +6,7 @@ import numpy as np
 from links import Confusions, likely, popularity
 
 from cecdata.hanzi.characters import standard_characters
-from cecdata.hanzi.components import shape_pairs, stroke_count
+from cecdata.hanzi.components import count_strokes, make_shape_pairs
 
 # Below this similarity two characters share a part but are not mistaken for each other.
 LEAST_SIMILARITY = 0.50
@@ -19,8 +19,8 @@ LEAST = 0.015  # minimum share of a character's weight; rarer confusions are lef
 
 def build(least: float) -> Confusions:
     """Return look-alikes weighted by similarity; the difference in strokes gives the kind."""
-    pairs = shape_pairs()
-    strokes = np.array([stroke_count(sign) for sign in standard_characters()])
+    pairs = make_shape_pairs()
+    strokes = np.array([count_strokes(sign) for sign in standard_characters()])
     difference = strokes[pairs.right] - strokes[pairs.left]
     kind = np.where(difference == 0, 2, np.where(difference > 0, 0, 1)).astype(np.int8)
     steep = np.multiply.reduce([pairs.similarity] * SIMILARITY_POWER)

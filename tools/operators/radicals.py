@@ -7,7 +7,7 @@ from links import Confusions, Links, Weights, likely, looked_up, one_part_apart,
 from sounds import spoken
 
 from cecdata.hanzi.characters import read_table, standard_characters
-from cecdata.hanzi.components import shape_pairs, stroke_count
+from cecdata.hanzi.components import count_strokes, make_shape_pairs
 from cecdata.operators.simple import RADICAL
 
 FREQUENCY_EXPONENT = 0.5  # a frequent character is written for a rare one more readily
@@ -31,7 +31,7 @@ def build(least: float) -> Confusions:
 
 
 def _likeness(pairs: Links) -> Weights:
-    shapes = shape_pairs()
+    shapes = make_shape_pairs()
     key = shapes.left.astype(np.int64) * len(standard_characters()) + shapes.right
     order = np.argsort(key)
     similarity = looked_up(pairs.key, key[order], shapes.similarity[order])
@@ -52,7 +52,7 @@ def _stays(pairs: Links) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     An exchange always qualifies.
     """
     names = standard_characters()
-    strokes = np.array([stroke_count(sign) for sign in names])
+    strokes = np.array([count_strokes(sign) for sign in names])
     # the radical's number for a character that is itself a radical; -1 for the others
     radicals = [read_table("characters")[sign][3] for sign in names]
     number = np.array([int(read_table("characters")[sign][4]) for sign in names])

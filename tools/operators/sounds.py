@@ -9,8 +9,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from cecdata.hanzi.characters import read_rows, standard_characters, words_of
-from cecdata.hanzi.readings import common_readings, list_similar_syllables, readings
+from cecdata.hanzi.characters import list_words, read_rows, standard_characters
+from cecdata.hanzi.readings import common_readings, list_readings, list_similar_syllables
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Spoken:
 @cache
 def spoken() -> Spoken:
     """Return every common reading of every standard character."""
-    every = (reading for sign in standard_characters() for reading in readings(sign))
+    every = (reading for sign in standard_characters() for reading in list_readings(sign))
     names = sorted({reading.syllable for reading in every})
     position = {name: number for number, name in enumerate(names)}
     entries = sorted(
@@ -50,7 +50,7 @@ def spoken() -> Spoken:
         tone=np.array([entry[2] for entry in entries], np.int8),
         share=np.array([entry[3] for entry in entries]),
         usual=np.array(
-            [position[readings(sign)[0].syllable] for sign in standard_characters()], np.int32
+            [position[list_readings(sign)[0].syllable] for sign in standard_characters()], np.int32
         ),
     )
 
@@ -68,9 +68,9 @@ def near_syllables(syllable: str) -> tuple[tuple[str, str], ...]:
 
 @cache
 def syllables(length: int) -> NDArray[np.int32]:
-    """Return [words, length] the positions in `spoken().syllables` of `words_of(length)`."""
+    """Return [words, length] the positions in `spoken().syllables` of `list_words(length)`."""
     sounds = spoken()
-    found = sounds.usual[words_of(length).characters]
+    found = sounds.usual[list_words(length).characters]
     held = (row for row in read_rows("lexicon") if len(row[0]) == length)
     for position, (_, _, reading) in enumerate(held):
         if reading:

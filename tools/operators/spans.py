@@ -20,7 +20,7 @@ from rapidfuzz.distance import Levenshtein
 from sounds import spoken, syllables
 
 from cecdata.common import arrays
-from cecdata.hanzi.characters import LENGTHS, Words, words_of
+from cecdata.hanzi.characters import LENGTHS, Words, list_words
 from cecdata.operators.spans import KIND, SpanSet
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "hanzi"))
@@ -45,10 +45,10 @@ NEIGHBOUR = 0.6  # share of the kind word_neighbour; the rest is word_frame
 
 
 def main() -> None:
-    pairs = [pair for length in LENGTHS for pair in whole(words_of(length))]
-    pairs += [pair for length in LENGTHS[1:] for pair in parts(words_of(length))]
+    pairs = [pair for length in LENGTHS for pair in whole(list_words(length))]
+    pairs += [pair for length in LENGTHS[1:] for pair in parts(list_words(length))]
     save("word", span_set(pairs, LEAST))
-    save("slip", span_set([pair for length in LENGTHS for pair in slips(words_of(length))]))
+    save("slip", span_set([pair for length in LENGTHS for pair in slips(list_words(length))]))
 
 
 def save(name: str, found: SpanSet) -> None:
@@ -113,7 +113,7 @@ def whole(listed: Words) -> Iterator[Pair]:
 
 def parts(listed: Words) -> Iterator[Pair]:
     """Yield longer words with a common word in place of two characters: 一不小心, 一部小心."""
-    two, typed = words_of(2), keys_of(syllables(2))
+    two, typed = list_words(2), keys_of(syllables(2))
     order = np.lexsort((-two.counts, typed))
     keys = typed[order]
     first = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])

@@ -240,7 +240,7 @@ def _parse_records(feed: _Feed, source: Source, dialect: _Dialect) -> Iterator[_
             return
         except csv.Error as error:
             row, line = feed.give_back()
-            shown = _readable(line.rstrip("\n"))[:EXCERPT]
+            shown = _make_readable(line.rstrip("\n"))[:EXCERPT]
             feed.rejects.append(Reject(row, source.origin, shown, "invalid_csv", str(error)))
             reader = dialect.reader(feed)
             yield None
@@ -274,7 +274,7 @@ def _read_batches(
             continue
         row, fields = record
         if fields and len(fields) != width:
-            shown = _readable(",".join(fields))[:EXCERPT]
+            shown = _make_readable(",".join(fields))[:EXCERPT]
             detail = f"{len(fields)} fields, the header has {width}"
             feed.rejects.append(Reject(row, source.origin, shown, "invalid_csv", detail))
             continue
@@ -296,7 +296,7 @@ def _gather_rows(
     ]
     text = [field.encode("utf-8", "surrogateescape") for field in values[0] or ()]
     origin, licence = (
-        None if names is None else pa.array(map(_readable, names), pa.string())
+        None if names is None else pa.array(map(_make_readable, names), pa.string())
         for names in values[1:]
     )
     rejects, feed.rejects = feed.rejects, []
@@ -304,7 +304,7 @@ def _gather_rows(
     return build_rows(source, pa.array(text, pa.binary()), origin, numbers, rejects, licence)
 
 
-def _readable(field: str) -> str:
+def _make_readable(field: str) -> str:
     """Return a field with \\xNN in place of each byte that is not UTF-8."""
     return field.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 

@@ -254,7 +254,7 @@ def _parse_line(row: int, line: bytes, keys: _Keys, source: Source) -> _Parsed |
         value = {keys.text: value}
     if not isinstance(value, dict):
         return Reject(row, source.origin, make_excerpt(line), "invalid_json", "not an object")
-    origin, *licences = (_text_under(value, name) for name in (keys.origin, *keys.licences))
+    origin, *licences = (_find_text_under(value, name) for name in (keys.origin, *keys.licences))
     text = value.get(keys.text)
     if not isinstance(text, str):
         detail = f"{keys.text!r} is {'missing' if text is None else type(text).__name__}"
@@ -268,7 +268,7 @@ def _parse_line(row: int, line: bytes, keys: _Keys, source: Source) -> _Parsed |
     return _Parsed(text, origin, next(filter(None, licences), None))
 
 
-def _text_under(value: dict[str, object], key: str) -> str | None:
+def _find_text_under(value: dict[str, object], key: str) -> str | None:
     """Return the value under a key as text, or None where it is missing, null or empty."""
     name = value.get(key)
     return None if name is None else str(name).encode("utf-8", "backslashreplace").decode() or None

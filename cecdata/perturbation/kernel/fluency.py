@@ -18,7 +18,7 @@ from cecdata.common.kernels import called, inlined
 from cecdata.lm.kernels import BYTE, LOWER, find_bigram, next_node
 from cecdata.perturbation.kernel.edit import draw_candidate, draw_span_candidate
 from cecdata.perturbation.kernel.layout import FIRST_HAN, HAN, LONGEST, REACH, SIZE_SHIFT, TEXT_BITS
-from cecdata.perturbation.kernel.positions import CHOICE, PROPOSAL, draw, draw_below, fraction_of
+from cecdata.perturbation.kernel.positions import CHOICE, PROPOSAL, draw, draw_below, to_fraction
 
 _FAR = 1 << 28  # above every cost
 _NONE = -1  # in place of a word: the beginning or the end of a run
@@ -89,7 +89,7 @@ def read_words(length, model, scratch):
 
 
 @called
-def cost_with(model, scratch, length, start, end, size):
+def measure_cost_with(model, scratch, length, start, end, size):
     """Return the cost of the sentence with `scratch.written[:size]` in place of [start, end)."""
     low, stop, shift = max(0, start - REACH + 1), start + size, size - (end - start)
     reached, last = scratch.reached, scratch.reached_by
@@ -140,12 +140,12 @@ def cost_with(model, scratch, length, start, end, size):
 
 @inlined
 def _measure_cost_unchanged(model, scratch, length, start, end):
-    """Return the cost of the sentence as it is, by the same words as `cost_with`."""
+    """Return the cost of the sentence as it is, by the same words as `measure_cost_with`."""
     if end == start + 1 and scratch.unchanged[start] >= 0:
         return np.int64(scratch.unchanged[start])
     for i in range(start, end):
         scratch.written[i - start] = scratch.points[i]
-    cost = cost_with(model, scratch, length, start, end, end - start)
+    cost = measure_cost_with(model, scratch, length, start, end, end - start)
     if end == start + 1:
         scratch.unchanged[start] = cost
     return cost
@@ -164,7 +164,7 @@ def _write_points(tables, scratch, operator, position, word):
             text = np.int64(signs & np.uint64(_TEXT))
             signs >>= np.uint64(TEXT_BITS)
             if text:
-                scratch.written[size] = _first_point(tables, text)
+                scratch.written[size] = _read_first_point(tables, text)
                 size += 1
         return size, end
     inserts = np.int64(tables.inserts[operator])
@@ -172,7 +172,7 @@ def _write_points(tables, scratch, operator, position, word):
     text = np.int64(draw_candidate(tables, operator, slot, word) & np.uint64(_TEXT))
     facts = tables.texts[text, 1]
     if facts & np.uint64(0xFF):
-        scratch.written[0] = _first_point(tables, text)
+        scratch.written[0] = _read_first_point(tables, text)
         size = 1
     if facts >> np.uint64(32):
         scratch.written[1] = np.uint32(facts >> np.uint64(32))
@@ -181,7 +181,7 @@ def _write_points(tables, scratch, operator, position, word):
 
 
 @inlined
-def _first_point(tables, text):
+def _read_first_point(tables, text):
     """Return the first code point of a text, by its row in `Tables.texts`."""
     return np.uint32((tables.texts[text, 1] >> np.uint64(8)) & np.uint64(0xFFFFFF))
 
@@ -202,12 +202,12 @@ def redraw_edits(tables, draws, scratch, length, drawn, count, key):
                 at = _propose_position(scratch, length, operator, count, k, k * proposals + t, key)
             word = draw(key, PROPOSAL, (k * proposals + t) * (_TRIES + 1))
             size, end = _write_points(tables, scratch, operator, at, word)
-            changed = cost_with(model, scratch, length, at, end, size)
+            changed = measure_cost_with(model, scratch, length, at, end, size)
             gain = _measure_cost_unchanged(model, scratch, length, at, end) - changed
             place = min(max(gain + len(model.chance) // 2, 0), len(model.chance) - 1)
             scratch.positions[t], scratch.drawn[t] = at, word
             scratch.weights[t] = model.chance[place]
-        taken = _draw_index(scratch.weights, proposals, fraction_of(draw(key, CHOICE, k)))
+        taken = _draw_index(scratch.weights, proposals, to_fraction(draw(key, CHOICE, k)))
         scratch.chosen[k], scratch.words[k] = scratch.positions[taken], scratch.drawn[taken]
     _sort_edits(scratch, count)
 

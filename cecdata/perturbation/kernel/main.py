@@ -34,9 +34,9 @@ from cecdata.perturbation.kernel.positions import (
     draw_mixed_positions,
     draw_positions,
     find_able_mask,
-    fraction_of,
-    key_of,
+    make_key,
     make_mask,
+    to_fraction,
 )
 from cecdata.perturbation.kernel.scan import apply_protection, find_heads, mark_spans, read_sentence
 
@@ -61,7 +61,7 @@ def perturb(text: Sentences, draws: Draws, tables: Tables, scratch: Scratch, out
             accumulate_priors(draws.priors, able, scratch.cumulative)
             last_able = able
         for copy in range(draws.copies):
-            key = key_of(draws.seed, text.ids[row], copy)
+            key = make_key(draws.seed, text.ids[row], copy)
             operator, count, marked = _draw_operator(
                 length, able, marked, key, draws, tables, scratch
             )
@@ -99,16 +99,16 @@ def _draw_operator(length, able, marked, key, draws, tables, scratch):
     have been looked up in this sentence.
     """
     mixed, operator, count = len(draws.priors), -1, 0
-    if draws.unchanged > 0 and fraction_of(draw(key, UNCHANGED, 0)) < draws.unchanged:
+    if draws.unchanged > 0 and to_fraction(draw(key, UNCHANGED, 0)) < draws.unchanged:
         operator = mixed + 1
     elif able:
-        if draws.mixed > 0 and fraction_of(draw(key, MIXED, 0)) < draws.mixed:
+        if draws.mixed > 0 and to_fraction(draw(key, MIXED, 0)) < draws.mixed:
             # spans of one operator never overlap, but other edits might fall inside
             single = able & ~_mask_rewriting(tables)
             count = draw_mixed_positions(length, single, draws, key, scratch)
             operator = mixed
         if count == 0:
-            operator = choose_operator(fraction_of(draw(key, OPERATOR, 0)), scratch.cumulative)
+            operator = choose_operator(to_fraction(draw(key, OPERATOR, 0)), scratch.cumulative)
             if tables.spans.row[operator] >= 0:
                 operator, marked = _skip_spanless(
                     operator, length, able, marked, key, draws, tables, scratch
@@ -139,7 +139,7 @@ def _skip_spanless(operator, length, able, marked, key, draws, tables, scratch):
         tries += 1
         if able:
             accumulate_priors(draws.priors, able, scratch.cumulative_here)
-            fraction = fraction_of(draw(key, OPERATOR, tries))
+            fraction = to_fraction(draw(key, OPERATOR, tries))
             operator = choose_operator(fraction, scratch.cumulative_here)
         else:
             operator = -1
@@ -238,4 +238,4 @@ def sample_words(seed: int, ids: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint6
 def _write_words(seed, ids, words):
     """Write the word of each id to `words`."""
     for i in range(len(ids)):
-        words[i] = draw(key_of(seed, ids[i], 0), SAMPLE, 0)
+        words[i] = draw(make_key(seed, ids[i], 0), SAMPLE, 0)

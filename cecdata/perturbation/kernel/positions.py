@@ -14,7 +14,7 @@ PROPOSAL, CHOICE = 8, 9
 
 
 @inlined
-def key_of(seed, identity, copy):
+def make_key(seed, identity, copy):
     """Return the key of a pair's draws."""
     first = mix(np.uint64(identity) ^ mix(np.uint64(seed) + np.uint64(0x9E3779B97F4A7C15)))
     return mix(first + (np.uint64(copy) + np.uint64(1)) * np.uint64(0xD1B54A32D192ED03))
@@ -35,7 +35,7 @@ def draw_below(word, bound):
 
 
 @inlined
-def fraction_of(word):
+def to_fraction(word):
     """Return a fraction in [0, 1) from a uniform word of 64 bits."""
     return np.float64(word >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
@@ -104,7 +104,7 @@ def choose_operator(fraction, cumulative):
 def draw_positions(length, operator, wanted, draws, key, scratch):
     """Draw how many positions with a bit of `wanted` are edited, and which; return the number."""
     positions, count = count_positions(scratch.mask, length, wanted), 1
-    fraction = fraction_of(draw(key, COUNT, 0))
+    fraction = to_fraction(draw(key, COUNT, 0))
     count_cdf = draws.count_cdf
     while count < count_cdf.shape[2] and fraction >= count_cdf[operator, positions, count - 1]:
         count += 1
@@ -170,12 +170,12 @@ def draw_mixed_positions(length, able, draws, key, scratch):
         return 0
     for k in range(count):
         accumulate_priors(priors, np.int64(mask[chosen[k]]) & able, cumulative)
-        operators[k] = choose_operator(fraction_of(draw(key, MIXED_OPERATOR, k)), cumulative)
+        operators[k] = choose_operator(to_fraction(draw(key, MIXED_OPERATOR, k)), cumulative)
         seen |= np.int64(1) << operators[k]
     if seen & (seen - 1) == 0:
         k = count - 1
         while np.int64(mask[chosen[k]]) & able & ~seen == 0:
             k -= 1
         accumulate_priors(priors, np.int64(mask[chosen[k]]) & able & ~seen, cumulative)
-        operators[k] = choose_operator(fraction_of(draw(key, MIXED_OPERATOR, count)), cumulative)
+        operators[k] = choose_operator(to_fraction(draw(key, MIXED_OPERATOR, count)), cumulative)
     return count

@@ -8,7 +8,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from cecdata.common.kernels import called, code_point, inlined
+from cecdata.common.kernels import called, inlined, read_code_point
 from cecdata.perturbation.kernel.layout import (
     CLINGS_AFTER,
     CLINGS_BEFORE,
@@ -42,7 +42,7 @@ def read_sentence(data, start, stop, tables, insert_mask, scratch):
     bits, special = np.uint16(insert_mask), False
     while at < end:
         bounds[length] = at
-        point, at = code_point(data, at)
+        point, at = read_code_point(data, at)
         value = np.uint32(code_points[point])
         slot = np.uint32(0)
         if value >= FIRST_SLOT:

@@ -73,7 +73,7 @@ class Channel:
         return max([LEAST, *costs])
 
 
-def shipped_channel() -> Path:
+def locate_shipped_channel() -> Path:
     """Return the file of the shipped channel."""
     return Path(str(files("cectrain.corrector.channel").joinpath(f"{SHIPPED}.channel")))
 
@@ -81,7 +81,7 @@ def shipped_channel() -> Path:
 @cache
 def load_shipped_channel() -> Channel:
     """Return the shipped channel, which is read once."""
-    return read_channel(shipped_channel())
+    return read_channel(locate_shipped_channel())
 
 
 def find_changes(text: str) -> dict[tuple[int, int, str], float]:

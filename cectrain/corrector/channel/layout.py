@@ -191,7 +191,9 @@ def name_kinds() -> NDArray[np.uint8]:
     return kind
 
 
-def guards(pieces: Sequence[str], offsets: NDArray[np.int64], title: float) -> NDArray[np.float32]:
+def list_guards(
+    pieces: Sequence[str], offsets: NDArray[np.int64], title: float
+) -> NDArray[np.float32]:
     """Return the further cost in nats of an error at each character: `title` in titles and short
     quotations, else 0.
     """

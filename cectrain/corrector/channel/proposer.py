@@ -11,8 +11,8 @@ import numpy as np
 from cecdata.common.kernels import Interpreted
 from cecdata.hanzi.characters import is_han
 from cectrain.corrector.channel.decode import Edits, correct_sentences
-from cectrain.corrector.channel.layout import Settings, guards, make_workspace
-from cectrain.corrector.channel.tables import NUMERALS, ChannelTables, reluctance
+from cectrain.corrector.channel.layout import Settings, list_guards, make_workspace
+from cectrain.corrector.channel.tables import NUMERALS, ChannelTables, weigh_reluctance
 from cectrain.corrector.channel.terms import add_terms
 from cectrain.corrector.correction import Change, Edit, Proposer, make_edits
 from cectrain.corrector.forms import is_equal_spelling, read_lexicon
@@ -101,7 +101,7 @@ class ChannelProposer(Proposer):
                 len(points),
                 points,
                 offsets,
-                guards(pieces, offsets, self.settings.title),
+                list_guards(pieces, offsets, self.settings.title),
                 self.tables.ngrams,
                 self.tables.channel,
                 self.settings,
@@ -159,7 +159,7 @@ def is_settled(text: str, start: int, end: int, target: str) -> bool:
     (True, False)
     """
     pairs = zip(text[start:end], target, strict=True)
-    return any(map(reluctance, pairs)) or is_equal_spelling(text, start, end, target)
+    return any(map(weigh_reluctance, pairs)) or is_equal_spelling(text, start, end, target)
 
 
 def shortens_reduplication(text: str, start: int, end: int, target: str) -> bool:

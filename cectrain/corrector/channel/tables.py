@@ -25,7 +25,7 @@ from cecdata.common.kernels import compiled_with, hash_sources, inlined
 from cecdata.common.machine import find_user_folder
 from cecdata.hanzi.characters import (
     TABLES,
-    frequency,
+    find_frequency,
     is_standard,
     standard_characters,
     traditional_forms,
@@ -35,7 +35,7 @@ from cecdata.hanzi.readings import common_readings, list_similar_syllables
 from cecdata.lm.kernels import find_shift, slot_of_key
 from cecdata.lm.ngrams import find_model, locate
 from cecdata.lm.table import Ngrams, Tables
-from cectrain.corrector.channel.inverse import Channel, load_shipped_channel, shipped_channel
+from cectrain.corrector.channel.inverse import Channel, load_shipped_channel, locate_shipped_channel
 from cectrain.corrector.channel.layout import HOLE, MOST_WORD, ChannelArrays, name_kinds
 
 Ints = NDArray[np.int32]
@@ -124,7 +124,7 @@ def find_cache_folder(lm: str | Path | None) -> Path:
     digest = xxhash.xxh3_128(
         hash_sources(Path(__file__).parent, Path(str(lm_room.__file__)).parent).encode()
     )
-    for path in (*locate(lm), *locate(), shipped_channel(), TABLES / "characters.tsv"):
+    for path in (*locate(lm), *locate(), locate_shipped_channel(), TABLES / "characters.tsv"):
         digest.update(path.read_bytes())
     return find_user_folder("XDG_CACHE_HOME") / "cec-zero" / "channel" / digest.hexdigest()
 
@@ -360,11 +360,11 @@ def _weigh_reluctances(channel: Channel, model: Ngrams) -> Floats:
         if not marked.isdisjoint(text):
             for row in range(low, high):
                 pairs = list(zip(text, channel.right[row], strict=False))
-                added[row] = NEVER if converted & {*pairs} else min(map(reluctance, pairs))
+                added[row] = NEVER if converted & {*pairs} else min(map(weigh_reluctance, pairs))
     return added
 
 
-def reluctance(pair: tuple[str, str]) -> float:
+def weigh_reluctance(pair: tuple[str, str]) -> float:
     """Return what is added to log P that the second character of a pair was written as the first.
 
     `NEVER` where a numeral or a party replaces another, `ELSEWHERE` where a position does.
@@ -407,7 +407,7 @@ def _find_converted_pairs(model: Ngrams) -> set[tuple[str, str]]:
         for form in traditional_forms(character) + variant_forms(character)
         if form not in used
         and is_standard(form)
-        and frequency(form) >= AS_FREQUENT * frequency(character)
+        and find_frequency(form) >= AS_FREQUENT * find_frequency(character)
     }
 
 

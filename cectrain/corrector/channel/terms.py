@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 
 from cecdata.hanzi.components import look_alikes
-from cecdata.hanzi.readings import homophones
+from cecdata.hanzi.readings import list_homophones
 from cecdata.lm.kernels import find_shift
 from cecdata.lm.table import add_words
 from cectrain.corrector.channel.layout import MOST_WORD, ChannelArrays
@@ -24,8 +24,8 @@ from cectrain.corrector.channel.tables import (
     find_rows,
     list_forms,
     make_span_table,
-    reluctance,
     to_points,
+    weigh_reluctance,
 )
 from cectrain.corrector.wordlists import Term
 
@@ -69,11 +69,11 @@ def _add_errors(channel: ChannelArrays, rights: str) -> ChannelArrays:
     pairs = [
         (observed, right)
         for right in sorted({*rights})
-        for observed in sorted({*homophones(right), *look_alikes(right)})
+        for observed in sorted({*list_homophones(right), *look_alikes(right)})
     ]
     observed = np.array([ord(wrong) for wrong, _ in pairs], np.int32)
     right = np.array([ord(meant) for _, meant in pairs], np.int32)
-    chance = np.array([UNLISTED + reluctance(pair) for pair in pairs], np.float32)
+    chance = np.array([UNLISTED + weigh_reluctance(pair) for pair in pairs], np.float32)
     row = channel.slot[observed] - 1
     fresh = np.flatnonzero((row >= 0) & ~find_listed(channel.bounds, channel.right, row, right))
     fresh = fresh[np.argsort(row[fresh], kind="stable")]

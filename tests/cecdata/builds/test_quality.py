@@ -20,7 +20,7 @@ from cecdata.builds.near import NearDuplicates
 from cecdata.builds.pairs import validate
 from cecdata.common.errors import UsageError
 from cecdata.config import load
-from cecdata.corpus.ids import id_column
+from cecdata.corpus.ids import make_id_column
 from cecdata.corpus.quality import QUALITY, find_failures
 from cecdata.filters import open_filters
 from cecdata.perturbation.pairs import Pairs, name_codes
@@ -171,7 +171,7 @@ def test_a_pool_rejects_near_duplicates_with_the_one_that_stays(tmp_path, cecdat
         assert rows["kept"] == kept
     assert rows["rejected"] == {"near_duplicate": 1}
     (row,) = pq.read_table(next((out / "rejects").iterdir())).to_pylist()
-    stays, goes = pa.array(lines[:2]).take(pc.sort_indices(id_column(pa.array(lines[:2]))))
+    stays, goes = pa.array(lines[:2]).take(pc.sort_indices(make_id_column(pa.array(lines[:2]))))
     assert (row["text"], row["detail"]) == (str(goes), f"1 edits from {stays}")
 
 

@@ -12,7 +12,7 @@ from cecdata.builds.build import build
 from cecdata.cli import cli
 from cecdata.common.command_group import run
 from cecdata.config import load
-from cecdata.embed.base import folder_of, make_index
+from cecdata.embed.base import make_index, name_folder
 
 DIMENSION, ROWS = 24, 600
 
@@ -63,7 +63,7 @@ def test_bytes_depend_on_the_rows_alone():
 )  # fmt: skip
 def test_folder_of_an_encoder(encoder, folder):
     """A folder is named after its encoder and never leads out of `embeddings`."""
-    assert folder_of(encoder) == folder
+    assert name_folder(encoder) == folder
 
 
 TEXTS = ["他的病情已经好转。", "他的病情己经好转。", "今天天气很好。", "请在窗口输入命令。"]

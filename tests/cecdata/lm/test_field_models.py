@@ -163,7 +163,7 @@ def test_field_joins_the_default(tmp_path, monkeypatch):
     assert field.share == 0.4
     words = "法律", "医院", "雨"
     others = [model_of([word] * 3, ("<unk>", word), SHARES[:2]) for word in words[:2]]
-    monkeypatch.setattr(ngrams, "default_models", lambda: others)
+    monkeypatch.setattr(ngrams, "load_default_models", lambda: others)
     found = find_model(path)
     assert found.name == "field"
     for word, model, share in zip(words, (*others, field), (0.18, 0.42, 0.4), strict=True):

@@ -19,13 +19,13 @@ from spans import span_set
 
 from cecdata.config import RECIPES, Config, load
 from cecdata.hanzi.characters import is_han, is_standard, standard_characters
-from cecdata.hanzi.components import additions, deletions, exchanges
+from cecdata.hanzi.components import list_additions, list_deletions, list_exchanges
 from cecdata.hanzi.readings import (
     common_readings,
     find_confusion,
-    homophones,
-    near_sound,
-    readings,
+    link_sounds,
+    list_homophones,
+    list_readings,
 )
 from cecdata.operators import OPERATORS
 from cecdata.operators.base import CharConfusions, make_confusion_set
@@ -105,8 +105,8 @@ def test_every_homophone_and_near_homophone_is_linked():
     links = _links()
     for sign in SAMPLE:
         row = links.key[links.key // len(STANDARD) == PLACE[sign]] % len(STANDARD)
-        near = {other for other in STANDARD if near_sound(sign, other)}
-        assert {STANDARD[place] for place in row} == near | set(homophones(sign))
+        near = {other for other in STANDARD if link_sounds(sign, other)}
+        assert {STANDARD[place] for place in row} == near | set(list_homophones(sign))
 
 
 @given(signs)
@@ -119,7 +119,9 @@ def test_one_part_apart_is_what_components_say(sign):
         for key, kind in zip(links.key[held], links.kind[held], strict=True)
     }
     slow = {}
-    for kind, others in enumerate((deletions(sign), additions(sign), exchanges(sign))):
+    for kind, others in enumerate(
+        (list_deletions(sign), list_additions(sign), list_exchanges(sign))
+    ):
         for other in others:
             slow.setdefault(other, kind)
     assert found == slow
@@ -273,7 +275,7 @@ def test_words_sound_alike():
     for item in OPERATORS["word"].confusions("权利"):
         if item.kind == "same_sound_word":
             for right, wrong in zip(item.source, item.replacement, strict=True):
-                sounds = [{r.syllable for r in readings(sign)} for sign in (right, wrong)]
+                sounds = [{r.syllable for r in list_readings(sign)} for sign in (right, wrong)]
                 assert sounds[0] & sounds[1]
 
 

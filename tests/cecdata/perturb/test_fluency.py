@@ -25,7 +25,7 @@ from perturb_toys import (
 
 from cecdata.common.errors import InputError, UsageError
 from cecdata.config import load
-from cecdata.corpus.ids import id_column
+from cecdata.corpus.ids import make_id_column
 from cecdata.lm.table import Ngrams
 from cecdata.perturbation.calibrate import Rate
 from cecdata.perturbation.engine import Perturber
@@ -172,7 +172,7 @@ def drawn(operator: str, **changes: object) -> list[dict]:
     config = load("typed", prior=prior, mixed=0.0, copies=200, **changes)
     text = pa.array(TEXT, pa.string())
     origin = pa.array([""] * len(TEXT), pa.string())
-    batch = pa.RecordBatch.from_arrays([id_column(text), text, origin], schema=SENTENCE)
+    batch = pa.RecordBatch.from_arrays([make_id_column(text), text, origin], schema=SENTENCE)
     return Perturber.calibrated(config, text).pairs(batch).table.to_pylist()
 
 

@@ -16,7 +16,7 @@ from perturb_oracle import insertion_allowed
 from perturb_toys import PIECES, TOYS, perturber, rows_of, sentences, settings, toy_tables
 from rapidfuzz.distance import Levenshtein
 
-from cecdata.hanzi.characters import cluster_ranges
+from cecdata.hanzi.characters import list_cluster_ranges
 from cecdata.hanzi.edits import Corruption
 from cecdata.perturbation.engine import Histogram
 
@@ -169,8 +169,10 @@ def test_insertion_is_forbidden_at_boundaries_only_for_stated_reasons(text):
     for match in regex.finditer(r"\X", text):
         position = match.end()
         if not insertion_allowed(text, position):
-            after_joiner = _in(text[position - 1], cluster_ranges("after"))
-            before_mark = position < len(text) and _in(text[position], cluster_ranges("before"))
+            after_joiner = _in(text[position - 1], list_cluster_ranges("after"))
+            before_mark = position < len(text) and _in(
+                text[position], list_cluster_ranges("before")
+            )
             flags = regex.fullmatch(r"\p{RI}{2}", text[position - 1 : position + 1])
             assert after_joiner or before_mark or flags
 
