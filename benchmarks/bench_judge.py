@@ -73,7 +73,7 @@ def judge_rows(
         judged.append([])
         for piece in cut_pieces(source, proposer.longest):
             text = source[piece.start : piece.end]
-            known = proposer.gather_evidence([text], proposer.channel.readings([text]))[0]
+            known = proposer.gather_evidence([text], proposer.channel.read_pieces([text]))[0]
             part = Part(text, piece.start, list(known))
             if known:
                 ratios = (

@@ -63,7 +63,7 @@ class Work:
         histogram.add(batch.column("text"))
         perturber = Perturber(config, histogram.rates(), tables)
         config = replace(config, protect_spans=False)
-        output = perturber.output(view_sentences(batch, config))
+        output = perturber.make_output(view_sentences(batch, config))
         for array in output:
             array.fill(0)
         return cls(config, tables, batch, perturber.draws, make_scratch(config, tables), output)

@@ -154,7 +154,7 @@ def proposals(plain: CombinedProposer, rows: Sequence[Row], margin: float, lm: s
     channel = ChannelProposer(open_tables(lm), settings=settings)
 
     def probable(texts: list[str]) -> list[dict[Change, float]]:
-        held = [reading.posterior for reading in channel.readings(texts)]
+        held = [reading.posterior for reading in channel.read_pieces(texts)]
         return [{c: p for c, p in own.items() if p >= JUDGED} for own in held]
 
     found = confidences(rows, plain.longest, probable)
@@ -186,7 +186,9 @@ def plainly(scorer: Any, text: str, changes: Sequence[Change]) -> None:
 def speed(proposer: CombinedProposer, rows: Sequence[Row], count: int) -> None:
     """Print sentences a CPU-second of the model alone, by the plain way and as `correct` asks."""
     texts = [source for source, _ in rows[:count]]
-    asked = [list(own) for own in proposer.gather_evidence(texts, proposer.channel.readings(texts))]
+    asked = [
+        list(own) for own in proposer.gather_evidence(texts, proposer.channel.read_pieces(texts))
+    ]
     scorer = proposer.rescorer.scorer  # type: ignore[union-attr]
     scorer.log_ratios_of(texts[:2], asked[:2])
     start = time.process_time()
@@ -221,14 +223,14 @@ def main() -> None:
     plain = CombinedProposer(lm=options.lm)
     systems: dict[str, Callable[..., Any]] = {
         "channel": lambda texts: [
-            {c: r.posterior[c] for c in r.best} for r in plain.channel.readings(texts)
+            {c: r.posterior[c] for c in r.best} for r in plain.channel.read_pieces(texts)
         ],
-        "combined": lambda texts: plain.confidences(texts, plain.channel.readings(texts)),
+        "combined": lambda texts: plain.judge_changes(texts, plain.channel.read_pieces(texts)),
     }
     judge = plain
     if options.model != "none":
         judge = CombinedProposer(lm=options.lm, rescore=options.model)
-        systems[JUDGE] = lambda texts: judge.confidences(texts, judge.channel.readings(texts))
+        systems[JUDGE] = lambda texts: judge.judge_changes(texts, judge.channel.read_pieces(texts))
         print(judge.rescorer.weights, judge.rescorer.note)
     tables: dict[str, dict[float, list[np.ndarray]]] = {
         name: {least: [] for least in sorted({*THRESHOLDS, judge.least})} for name in systems
@@ -259,7 +261,7 @@ def main() -> None:
             print(f"{name:12} {system:14} {told}  {len(rows) / spent:.1f} a CPU-second")
         share, size, causes = misses(
             rows, confidences(rows, plain.longest, lambda texts: judge.gather_evidence(
-                texts, judge.channel.readings(texts))),
+                texts, judge.channel.read_pieces(texts))),
         )  # fmt: skip
         print(
             f"{name:12} all errors proposed {share:.0f} %, {size:.1f} changes a row, missed:",

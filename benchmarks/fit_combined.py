@@ -66,7 +66,7 @@ def main() -> None:
     parts = list(parts_of(rows, proposer.longest))
     texts = [text for _, _, text in parts]
     start = time.process_time()
-    evidence = proposer.gather_evidence(texts, proposer.channel.readings(texts))
+    evidence = proposer.gather_evidence(texts, proposer.channel.read_pieces(texts))
     print(f"{len(rows)} pairs, {len(rows) / (time.process_time() - start):.0f} a CPU-second")
     changes, features, right = [], [], []
     for part, ((number, offset, _), known) in enumerate(zip(parts, evidence, strict=True)):

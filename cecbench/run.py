@@ -82,7 +82,7 @@ def evaluate(settings: Settings) -> RunScore:
         written = work.write(PREDICTIONS, lambda path: write_rows(path, blocks)) if work else None
         for _ in blocks:  # what was not written
             pass
-        values = sums.summary(dataset, part, system, settings.name)
+        values = sums.make_score(dataset, part, system, settings.name)
         if work and written:
             work.write_bytes(SCORE, seal_object({**values, "predictions_sha256": written.sha256}))
     return values

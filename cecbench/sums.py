@@ -49,7 +49,7 @@ class RunSums:
         self._sums["tokens_out"] += sum(answer.tokens_out for answer in answers)
         self._seconds += sum(answer.seconds for answer in answers)
 
-    def summary(self, dataset: Dataset, part: str, system: System, called: str) -> RunScore:
+    def make_score(self, dataset: Dataset, part: str, system: System, called: str) -> RunScore:
         """Return the object of score.json: the scorer's keys, then what explains them.
 
         part: how much of the benchmark was scored. called: the system's name in reports.

@@ -161,7 +161,7 @@ class Choices:
     key: NDArray[np.int64]
     chance: NDArray[np.float64]
 
-    def of(self, right: str, wrong: str) -> float:
+    def find_chance(self, right: str, wrong: str) -> float:
         """Return P(wrong | right), or 0 if the wrong character is no candidate."""
         slots = make_slots()
         row, column = int(slots[ord(right)]) - 1, int(slots[ord(wrong)]) - 1
@@ -238,7 +238,7 @@ class Score:
 def score_recipe(choices: Choices, errors: Errors) -> Score:
     """Return the coverage and bits over all tokens; both are 0 without errors."""
     items = list(errors.substitutions.items())
-    chance = np.array([choices.of(*pair) for pair, _ in items])
+    chance = np.array([choices.find_chance(*pair) for pair, _ in items])
     counts = np.array([count for _, count in items], np.float64)
     total = max(counts.sum(), 1.0)
     return Score(

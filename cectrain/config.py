@@ -127,7 +127,7 @@ class RewardConfig:
     unchanged: float | None = None  # reward of leaving an error as it is, 0–1; None: not set apart
 
     def __post_init__(self) -> None:
-        shares = [f"{name}_weight" for name in self.weights()]
+        shares = [f"{name}_weight" for name in self.list_weights()]
         require_fractions(self, "alpha", "unchanged", *shares, section="reward.")
         for name in ("tau", "beta"):
             cosine = getattr(self, name)
@@ -143,7 +143,7 @@ class RewardConfig:
         """Whether the reward has the pair and consensus terms, which need an encoder."""
         return not self.reward
 
-    def weights(self) -> dict[str, float]:
+    def list_weights(self) -> dict[str, float]:
         """Return the shares of the additional terms by their names."""
         names = [field.name for field in fields(self) if field.name.endswith(_WEIGHT)]
         return {name.removesuffix(_WEIGHT): getattr(self, name) for name in names}
@@ -151,12 +151,12 @@ class RewardConfig:
     @property
     def additional_weight(self) -> float:
         """The share of the reward that additional terms and functions take together."""
-        return sum(self.weights().values()) + sum(self.functions.values())
+        return sum(self.list_weights().values()) + sum(self.functions.values())
 
-    def words(self) -> str:
+    def list_constants(self) -> str:
         """Return the constants as one line of text."""
         words = [f"α {self.alpha:g}", f"τ {self.tau:g}", f"β {self.beta:g}"]
-        words += [f"{name} term {share:g}" for name, share in self.weights().items() if share]
+        words += [f"{name} term {share:g}" for name, share in self.list_weights().items() if share]
         words += [f"{name} {share:g}" for name, share in self.functions.items()]
         words += [] if self.unchanged is None else [f"unchanged {self.unchanged:g}"]
         return ", ".join(words)

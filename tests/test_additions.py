@@ -314,10 +314,10 @@ from cectrain.run import metrics_log
 
 exact = "reward.reward=cectrain.reward.function:exact_match"
 made = config.load("exact-match", ["reward.length_weight=0.25", exact])
-assert "length term 0.25" in made.reward.words()
+assert "length term 0.25" in made.reward.list_constants()
 rewards = total_reward(Batch(made.reward, ["己来"], ["已来"], [["已来", "已来", "己"]]))
 assert rewards.total_P_L.tolist() == [[1.0, 1.0, 0.0]]
-assert rewards.figures() == {"reward_function": 2 / 3, "reward_length": 2 / 3}
+assert rewards.make_figures() == {"reward_function": 2 / 3, "reward_length": 2 / 3}
 assert metrics_log.rename_figures({"reward_length": 0.5}) == {"reward_length": 0.5}
 with pytest.raises(UsageError, match=r"reward\\.length_weight must be"):
     config.load("exact-match", ["reward.length_weight=1.5"])

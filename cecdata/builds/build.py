@@ -53,7 +53,7 @@ def build(
             open_output(out, identity, overwrite=overwrite, reads=reads) as output,
             start_engine(engine, workers) as runner,
         ):
-            finished = output.finished()
+            finished = output.read_finished()
             if finished is not None:
                 output.drop_working_files()
                 return update_about(output, finished, about)

@@ -65,7 +65,7 @@ class Step:
     def __call__(self, number: int) -> Done:
         """Return the marker of a task, which is run where there is no true one."""
         task = f"{self.name}/{number:05d}"
-        done = self.place.done(task, self.build)
+        done = self.place.find_marker(task, self.build)
         if done is None:
             files, facts = self.make(number)
             pa.default_memory_pool().release_unused()  # else the peak of the next task is higher

@@ -100,7 +100,7 @@ class Folder(_Output):
             if (self._work.root / STATE / name).is_dir():
                 self._work.publish(f"{STATE}/{name}", name)
 
-    def finished(self) -> Manifest | None:
+    def read_finished(self) -> Manifest | None:
         """Return the manifest if all files have their SHA-256, else None: they are made again.
 
         Raises RefusedError where the dataset is another one or holds foreign files.
@@ -165,7 +165,7 @@ class Remote(_Output):
         """Refuse to publish if another build has taken the place meanwhile."""
         self._refuse_another()
 
-    def finished(self) -> Manifest | None:
+    def read_finished(self) -> Manifest | None:
         """Return the manifest if all files have their SHA-256, else None, as of a folder."""
         recorded = self._read_manifest()
         if recorded is None:

@@ -65,7 +65,7 @@ class Place:
     def write(self, name: str, fill: Fill, check: Fill = lambda _: None, rows: int = 0) -> File:
         """Write the file `name` whole, and return its sums."""
         if self.store is None:
-            path, tmp = self.staged(name), self.root / STATE / "tmp"
+            path, tmp = self.find_staged(name), self.root / STATE / "tmp"
             record = durable.write(path, fill, check, tmp=tmp)
         else:
             with tempfile.TemporaryDirectory(prefix="cecdata-") as folder:
@@ -74,24 +74,24 @@ class Place:
                 self.store.put(path, name)
         return File(name, record.sha256, record.bytes, rows)
 
-    def staged(self, name: str) -> Path:
+    def find_staged(self, name: str) -> Path:
         """Return the path at which a file of a folder is written."""
         published = name.split("/", maxsplit=1)[0] in PUBLISHED
         return self.root / STATE / name if published else self.root / name
 
-    def path(self, name: str) -> Path:
+    def find_path(self, name: str) -> Path:
         """Return the path of a file of a folder, which may be published."""
-        staged = self.staged(name)
+        staged = self.find_staged(name)
         return staged if staged.exists() else self.root / name
 
     @contextmanager
     def open_file(self, name: str) -> Iterator[pa.NativeFile]:
         """Open a file for reading at any place; errors name it."""
         if self.store is not None:
-            with self.store.opened(name) as file:
+            with self.store.open_object(name) as file:
                 yield file
             return
-        path = self.path(name)
+        path = self.find_path(name)
         with naming_errors(path), pa.OSFile(str(path)) as file:
             yield file
 
@@ -99,7 +99,7 @@ class Place:
         """Return the bytes of a small file, or None if there is none."""
         if self.store is not None:
             return self.store.read(name) if self.store.find(name) else None
-        path = self.path(name)
+        path = self.find_path(name)
         with naming_errors(path):
             return path.read_bytes() if path.is_file() else None
 
@@ -109,7 +109,7 @@ class Place:
             stored = self.store.find(file.path)
             if stored is None or stored.size != file.bytes:
                 return False
-        elif not (path := self.path(file.path)).is_file() or path.stat().st_size != file.bytes:
+        elif not (path := self.find_path(file.path)).is_file() or path.stat().st_size != file.bytes:
             return False
         digest = hashlib.sha256()
         with self.open_file(file.path) as stream:
@@ -117,7 +117,7 @@ class Place:
                 digest.update(block)
         return digest.hexdigest() == file.sha256
 
-    def done(self, task: str, build: str) -> Done | None:
+    def find_marker(self, task: str, build: str) -> Done | None:
         """Return the record of a finished task of this build whose files are intact, else None."""
         data = self.read(f"{DONE}/{task}.json")
         if data is None:

@@ -50,7 +50,9 @@ def audit(file: Path, recipe: str, as_json: bool) -> None:
     errors, config = read_errors(file), load(recipe)
     choices = gather_choices(config.prior, config.weights)
     missed = sorted(
-        (-count, *pair) for pair, count in errors.substitutions.items() if not choices.of(*pair)
+        (-count, *pair)
+        for pair, count in errors.substitutions.items()
+        if not choices.find_chance(*pair)
     )
     figures = {
         "recipe": recipe,

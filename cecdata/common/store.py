@@ -84,7 +84,7 @@ class Store:
         return info if info.type == fs.FileType.File else None
 
     @contextmanager
-    def opened(self, name: str) -> Iterator[NativeFile]:
+    def open_object(self, name: str) -> Iterator[NativeFile]:
         """Open an object for reading at any place."""
         with self._naming(name), self._files.open_input_file(self._find_path(name)) as file:
             yield file

@@ -117,7 +117,7 @@ class CausalScorer(LanguageModel):
         nats = np.zeros(len(texts))
         rows: dict[int, list[int]] = {}
         for n, text in enumerate(texts):
-            ids = self._ids(text)
+            ids = self._tokenize(text)
             if len(ids) > self.context or self._unknown in ids[1:]:
                 nats[n] = math.nan
             elif len(ids) > 1:
@@ -126,7 +126,7 @@ class CausalScorer(LanguageModel):
         most = self._most_bytes // (4 * self._vocabulary)
         for batch in _batch_rows([len(rows[n]) for n in order], most):
             members = [order[at] for at in batch]
-            nats[members] = self._plain([rows[n] for n in members])
+            nats[members] = self._score_rows([rows[n] for n in members])
         return nats
 
     def log_ratios_of(
@@ -136,7 +136,7 @@ class CausalScorer(LanguageModel):
         ratios = [np.zeros(len(of_text)) for of_text in changes]
         packs: list[_Pack] = []
         for n, (text, of_text) in enumerate(zip(texts, changes, strict=True)):
-            ids = self._ids(text) if of_text else []
+            ids = self._tokenize(text) if of_text else []
             if not self._packs or len(ids) + self._reach > self._longest:
                 ratios[n] = super().log_ratios_of([text], [of_text])[0]
             else:
@@ -155,7 +155,9 @@ class CausalScorer(LanguageModel):
     ) -> list[Doubles]:
         """Return the ratios of single tokens; the passes are batched by length."""
         ratios = super().estimate_ratios(texts, changes)
-        rows = {n: self._ids(texts[n]) for n, asked in enumerate(changes) if asked and self._words}
+        rows = {
+            n: self._tokenize(texts[n]) for n, asked in enumerate(changes) if asked and self._words
+        }
         readable = (
             n
             for n, ids in rows.items()
@@ -185,7 +187,7 @@ class CausalScorer(LanguageModel):
         key = tuple(rows[0])
         if self._mixed and key in self._passes:
             return self._passes[key][0]
-        ids = self._zero_rows(rows)
+        ids = self._make_zero_rows(rows)
         for n, row in enumerate(rows):
             ids[n, : len(row)] = self._torch.tensor(row)
         cache = self._cache_class() if self._mixed else None
@@ -238,7 +240,7 @@ class CausalScorer(LanguageModel):
         """Yield the passes over a text, each with as many of its changes as fit."""
         pack = _Pack(n, ids, [], [])
         for at, change in enumerate(changes):
-            suffix = self._make_suffix(ids, self._ids(apply_change(text, change)))
+            suffix = self._make_suffix(ids, self._tokenize(apply_change(text, change)))
             if suffix is None or self._unknown in suffix.new:
                 ratios[at] = 0.0 if suffix is None else math.nan
                 continue
@@ -262,14 +264,14 @@ class CausalScorer(LanguageModel):
         beyond = tail - min(tail, self._reach)
         return _Suffix(start, ids[start : len(ids) - beyond], other[start : len(other) - beyond])
 
-    def _ids(self, text: str) -> list[int]:
+    def _tokenize(self, text: str) -> list[int]:
         """Return the tokens of a text, with the unknown one for what the vocabulary lacks."""
         ids = self._tokenizer(encodable(text), add_special_tokens=False)["input_ids"]
         return [self._begin, *ids]
 
-    def _plain(self, rows: list[list[int]]) -> Doubles:
+    def _score_rows(self, rows: list[list[int]]) -> Doubles:
         """Return log P of each row of tokens behind its first, over the whole vocabulary."""
-        ids, seen = self._zero_rows(rows), self._zero_rows(rows)
+        ids, seen = self._make_zero_rows(rows), self._make_zero_rows(rows)
         for n, row in enumerate(rows):
             ids[n, : len(row)] = self._torch.tensor(row)
             seen[n, : len(row)] = 1
@@ -294,7 +296,7 @@ class CausalScorer(LanguageModel):
         """
         torch = self._torch
         rows = [[*p.ids, *(id_ for s in p.suffixes for id_ in s.new[:-1])] for p in packs]
-        ids, positions = self._zero_rows(rows), self._zero_rows(rows)
+        ids, positions = self._make_zero_rows(rows), self._make_zero_rows(rows)
         # what fills a row up sees itself alone, because a token must see something
         visible = torch.eye(ids.shape[1], dtype=torch.bool).repeat(len(rows), 1, 1)
         asked: list[tuple[int, int, int]] = []  # row, place and the token behind it
@@ -352,7 +354,9 @@ class CausalScorer(LanguageModel):
         places, which = (asked[:, 0] * states.shape[1] + asked[:, 1]).unique(return_inverse=True)
         weight, bias = self._output
         flat = states.flatten(0, 1)[places].to(weight.dtype)
-        whole = torch.cat([self._logits_of(part).logsumexp(-1) for part in flat.split(64)])[which]
+        whole = torch.cat([self._compute_logits(part).logsumexp(-1) for part in flat.split(64)])[
+            which
+        ]
         wanted = (flat[which].float() * weight[asked[:, 2]]).sum(-1)
         if bias is not None:
             wanted += bias[asked[:, 2]]
@@ -372,7 +376,7 @@ class CausalScorer(LanguageModel):
             weight, of_bias = weight[places], None if of_bias is None else of_bias[places]
         self._rows = weight, of_bias
 
-    def _logits_of(self, states: Tensor) -> Tensor:
+    def _compute_logits(self, states: Tensor) -> Tensor:
         """Return the logits [rows, competing] of states [rows, D]."""
         weight, bias = self._rows
         return self._torch.nn.functional.linear(states, weight, bias).float()
@@ -384,7 +388,7 @@ class CausalScorer(LanguageModel):
         with self._torch.inference_mode(), mixed:
             yield
 
-    def _zero_rows(self, rows: list[list[int]]) -> Tensor:
+    def _make_zero_rows(self, rows: list[list[int]]) -> Tensor:
         """Return zeros as wide as the longest row, [rows, tokens]."""
         return self._torch.zeros((len(rows), max(map(len, rows))), dtype=self._torch.long)
 
@@ -402,7 +406,7 @@ class CausalScorer(LanguageModel):
         text, changes = _PROBE
         ratios = np.zeros(len(changes))
         reach, self._reach = self._reach, len(text)  # a pass over the whole text leaves nothing out
-        packs = list(self._cut_packs(0, self._ids(text), text, changes, ratios))
+        packs = list(self._cut_packs(0, self._tokenize(text), text, changes, ratios))
         self._reach = reach
         if packs:
             ratios[packs[0].places] = self._judge_packs(packs)[0]

@@ -34,7 +34,7 @@ class _Numbered:
         self.log_prob[to] = model.word_log_prob
         if lacking.any():  # by the likeliest parts of the words
             words = list(compress(vocabulary, lacking))
-            self.log_prob[lacking] = score_texts(words, model.tables(trigrams=False))
+            self.log_prob[lacking] = score_texts(words, model.build_tables(trigrams=False))
         self.backoff = np.zeros(self.size)
         self.backoff[to] = model.word_backoff
         pairs, triples = to[model.pairs], to[model.triples]
@@ -84,7 +84,7 @@ class Mixture:
             share = float((share * own / (share * own + (1 - share) * rest)).mean())
         return round(share, 3)
 
-    def model(self, weights: Sequence[float], name: str) -> Ngrams:
+    def make_model(self, weights: Sequence[float], name: str) -> Ngrams:
         """Return one model of the words and n-grams of all.
 
         Its back-offs are the means of those of the models, so that an n-gram that no model lists

@@ -163,7 +163,7 @@ class NgramScorer(LanguageModel):
     def __init__(self, model: Ngrams, identity: str) -> None:
         self.name = model.name
         self.identity = identity
-        self._tables = model.tables()
+        self._tables = model.build_tables()
         require_chinese(model)
 
     def log_prob(self, texts: Sequence[str]) -> Doubles:
@@ -208,9 +208,9 @@ def make_mean(models: Sequence[Ngrams], field: Ngrams | None = None) -> Ngrams:
     from cecdata.lm.interpolation import Mixture  # late: a corrector has its tables kept
 
     if field is None:
-        return Mixture(models).model(WEIGHTS, " and ".join(model.name for model in models))
+        return Mixture(models).make_model(WEIGHTS, " and ".join(model.name for model in models))
     weights = [(1 - field.share) * weight for weight in WEIGHTS]
-    return Mixture([*models, field]).model([*weights, field.share], field.name)
+    return Mixture([*models, field]).make_model([*weights, field.share], field.name)
 
 
 @cache

@@ -75,7 +75,7 @@ class Ngrams:
     error: float = 3.0
     share: float = 0.0
 
-    def tables(self, *, trigrams: bool = True) -> Tables:
+    def build_tables(self, *, trigrams: bool = True) -> Tables:
         """Build the hash tables; about half a second for two million bigrams.
 
         Without `trigrams` their table stays empty. Raises `InputError` where the model has more

@@ -71,7 +71,7 @@ class Cells:
     weights: Counts
 
     @classmethod
-    def of(cls, histogram: Counts) -> Cells:
+    def gather(cls, histogram: Counts) -> Cells:
         """Return the nonzero cells of a histogram [length, positions] that have a position."""
         lengths, positions = np.nonzero(histogram)
         filled = (positions > 0) & (lengths > 0)
@@ -96,7 +96,7 @@ def calibrate(histogram: Counts, target: float, most: int, cost: float) -> Rate:
 
     `histogram` [length, positions] weighs sentences.
     """
-    cells = Cells.of(histogram)
+    cells = Cells.gather(histogram)
     least, largest = (cells.expected_rate(end, most, cost) for end in (0.0, 1.0))
     if target <= least:
         return Rate(target, least, 0.0)

@@ -144,7 +144,7 @@ class Perturber:
                 f"{config.max_chars:,}: split the sentence, or raise max_chars"
             )
         arrays = view_sentences(sentences, config)
-        out = self.output(arrays)
+        out = self.make_output(arrays)
         edits = kernel.perturb(arrays, self.draws, tables.arrays, make_scratch(config, tables), out)
         out.operator[out.operator < 0] = len(self._names) - 1
         rows = np.repeat(np.arange(len(text), dtype=np.int32), config.copies)
@@ -163,7 +163,7 @@ class Perturber:
         }
         return Pairs(build_pairs(columns), np.repeat(lengths, config.copies))
 
-    def output(self, given: Sentences) -> Output:
+    def make_output(self, given: Sentences) -> Output:
         """Return arrays for the kernel's output; raise UsageError if the text exceeds a column."""
         count = len(given.offsets) - 1
         most = self._counts.shape[2] * self.config.copies * count
@@ -174,7 +174,7 @@ class Perturber:
                 f"{self.config.copies:,} copies of {count:,} sentences may need {bytes_:,} bytes, "
                 "but a shard holds at most 2 GiB: lower --shard-sentences, and add --overwrite"
             )
-        return Output.of(self.config.copies * count, most, bytes_)
+        return Output.make(self.config.copies * count, most, bytes_)
 
     def _make_edits(self, out: Output, edits: int) -> pa.Array:
         texts = self.tables.column
@@ -223,7 +223,7 @@ def _to_sentences(text: pa.Array, ids: npt.NDArray[np.uint64], config: Config) -
 def make_scratch(config: Config, tables: Compiled) -> Scratch:
     """Return the kernel's scratch arrays for one sentence at a time."""
     arrays = tables.arrays
-    return Scratch.of(
+    return Scratch.make(
         config.max_chars,
         len(arrays.inserts),
         len(arrays.spans.operator),

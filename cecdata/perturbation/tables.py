@@ -279,7 +279,7 @@ def read_language(name: str, fluency: float) -> tuple[Language, str]:
 
 def make_language(model: Ngrams, fluency: float) -> Language:
     """Return a model for the kernel, which takes proposals with this exponent."""
-    tables = model.tables(trigrams=False)
+    tables = model.build_tables(trigrams=False)
     return Language(
         first=_find_first_nodes(tables),
         edge_keys=tables.edge_keys,

@@ -65,7 +65,7 @@ def verify(out: str | Path) -> Report:
         return Report((Problem(MANIFEST, str(error)),), 0, 0)
     problems = list(take_inventory(folder, manifest))
     check = _Check(folder, manifest)
-    problems += check.files({problem.path for problem in problems})
+    problems += check.check_files({problem.path for problem in problems})
     return Report(tuple(problems), len(manifest.files()), check.rows)
 
 
@@ -80,7 +80,7 @@ class _Check:
     rejected: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     ids: dict[str, list[npt.NDArray[np.int64]]] = field(default_factory=dict)  # by split
 
-    def files(self, known: set[str]) -> Iterator[Problem]:
+    def check_files(self, known: set[str]) -> Iterator[Problem]:
         """Check the SHA-256 of every file but the `known`, and the rows of each whole shard."""
         outputs = self.manifest.outputs.items()
         split_of = {file.path: split for split, files in outputs for file in files}
@@ -95,7 +95,7 @@ class _Check:
                     yield Problem(record.path, f"its SHA-256 is {digest}, not {record.sha256}")
                     continue
                 if record.path in split_of:
-                    yield from self.shard(record, split_of[record.path])
+                    yield from self.check_shard(record, split_of[record.path])
                 elif record.path in rejects:
                     what, counts = _count_reasons(self.out / record.path)
                     self.rejected[what].update(counts)
@@ -105,7 +105,7 @@ class _Check:
         if whole == len(self.manifest.files()):
             yield from self.compare_counts()
 
-    def shard(self, record: File, split: str) -> Iterator[Problem]:
+    def check_shard(self, record: File, split: str) -> Iterator[Problem]:
         """Check the rows of a shard of pairs, or of a pool."""
         pool = self.manifest.kind == POOL
         total = (self.manifest.rows if pool else self.manifest.pairs).kept

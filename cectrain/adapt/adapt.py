@@ -98,7 +98,7 @@ def adapt(
 
 def _learn(text: FieldText, out: Path, *, policy: bool) -> Report:
     """Learn from a text, try what was learned on held-out sentences, and write what helps there."""
-    held_out = text.first(min(MOST_HELD_OUT, int(HELD_OUT * text.count)))
+    held_out = text.read_first(min(MOST_HELD_OUT, int(HELD_OUT * text.count)))
     base = CombinedProposer()
     with ThreadPoolExecutor(1) as threads:
         trial_of_base = threads.submit(Trial, held_out, base)
@@ -107,9 +107,9 @@ def _learn(text: FieldText, out: Path, *, policy: bool) -> Report:
         left_out = suspected | set(held_out)
         models = load_default_models()
         counts = FieldCounts(models, text, left_out)
-        mixture = Mixture([*models, counts.model()])
+        mixture = Mixture([*models, counts.make_model()])
         share = mixture.share_of_last(WEIGHTS, held_out)
-        mixed = mixture.model([*((1 - share) * weight for weight in WEIGHTS), share], "field")
+        mixed = mixture.make_model([*((1 - share) * weight for weight in WEIGHTS), share], "field")
         tables = make_tables(mixed)
         trial = trial_of_base.result()
     candidates = {NGRAMS: FieldProposer(COMBINED, tables, base, weights=base.weights)}
@@ -128,7 +128,7 @@ def _learn(text: FieldText, out: Path, *, policy: bool) -> Report:
         write_field(out, None, None, None, text.count, facts)
     else:
         counts.add(sorted(set(held_out) - suspected))
-        ngrams = replace(counts.model(), name=_name(text), share=share)
+        ngrams = replace(counts.make_model(), name=_name(text), share=share)
         weights = candidates[used].weights._replace(least=threshold)
         write_field(out, ngrams, trained if used == BOTH else None, weights, text.count, facts)
     shutil.rmtree(out / WORK, ignore_errors=True)
@@ -152,7 +152,7 @@ class FieldCounts:
         shares: dict[str, float] = {}
         for model in reversed(models):
             shares |= zip(model.words[1:], np.exp(model.word_log_prob[1:]).tolist(), strict=True)
-        characters = [s for s in text.first(READ_FOR_WORDS) if s not in without]
+        characters = [s for s in text.read_first(READ_FOR_WORDS) if s not in without]
         self.new = find_words(characters, shares)
         total = sum(map(len, characters)) or 1
         self._words = ("<unk>", *shares, *self.new)
@@ -168,7 +168,7 @@ class FieldCounts:
         """Count further sentences."""
         self._counts.add(self._segmenter.cut(sentences))
 
-    def model(self) -> Ngrams:
+    def make_model(self) -> Ngrams:
         """Return the model of what was counted."""
         shares = self._counts.words + _PRIOR * self._sentences * self._known
         made = fit_back_off(
@@ -187,7 +187,7 @@ class FieldCounts:
 
 
 def _leave_out(text: FieldText, without: Collection[str]) -> Iterator[list[str]]:
-    for block in text.blocks():
+    for block in text.read_blocks():
         yield [sentence for sentence in block if sentence not in without]
 
 
@@ -208,7 +208,7 @@ def train_policy(text: FieldText, without: Collection[str], work: Path) -> Path:
     """
     from cectrain.train import train
 
-    sentences = [s for s in text.first(READ) if s not in without]
+    sentences = [s for s in text.read_first(READ) if s not in without]
     write_text(work / "sentences.txt", "\n".join(sentences) + "\n")
     data = load_data("typed", copies=COPIES, filters=("levenshtein",), seed=SEED)
     build([str(work / "sentences.txt")], work / "pairs", data)
@@ -247,6 +247,6 @@ def choose_parts(scores: Mapping[str, Score]) -> str:
 def _name(text: FieldText) -> str:
     """Return the name of a field's n-grams, which differs where its text does."""
     digest = sha256()
-    for block in text.blocks():
+    for block in text.read_blocks():
         digest.update("\n".join(block).encode())
     return f"field {digest.hexdigest()[:8]}"

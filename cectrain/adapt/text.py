@@ -46,16 +46,16 @@ class FieldText:
     texts: Sequence[str]
     config: Config
 
-    def blocks(self) -> Iterator[list[str]]:
+    def read_blocks(self) -> Iterator[list[str]]:
         """Yield all sentences."""
         for path in self.files:
             for batch in pq.ParquetFile(path).iter_batches(_BLOCK, columns=["text"]):
                 yield batch.column(0).to_pylist()
 
-    def first(self, count: int) -> list[str]:
+    def read_first(self, count: int) -> list[str]:
         """Return the first sentences; as ids are hashes, they are a fair sample."""
         sentences: list[str] = []
-        for block in self.blocks():
+        for block in self.read_blocks():
             sentences += block[: count - len(sentences)]
             if len(sentences) == count:
                 break
@@ -117,7 +117,7 @@ def find_doubts(channel: ChannelProposer, text: FieldText) -> tuple[Doubt, ...]:
     What is doubted in several sentences in the same way is taken for the usage of the field.
     """
     corrector = Corrector(channel)
-    sentences = text.first(READ)
+    sentences = text.read_first(READ)
     blocks = [sentences[at : at + _READ_AT_ONCE] for at in range(0, len(sentences), _READ_AT_ONCE)]
     corrections: list[Correction] = []
     with ThreadPoolExecutor(count_usable_cores()) as threads:

@@ -109,7 +109,7 @@ def judge_changes(
     model: list[Doubles] = []
     for first in range(0, len(texts), TOGETHER):
         some = texts[first : first + TOGETHER]
-        evidence += proposer.gather_evidence(some, proposer.channel.readings(some))
+        evidence += proposer.gather_evidence(some, proposer.channel.read_pieces(some))
         model += scorer.log_ratios_of(some, [list(changes) for changes in evidence[first:]])
         advance_bar("judge", len(some), len(texts))
     asked = [list(changes) for changes in evidence]

@@ -47,7 +47,7 @@ class Tokens:
         self.special = re.compile("|".join(map(re.escape, special)))
         self._parts = re.compile("|".join([*map(re.escape, added), "(?s:.)"]))
 
-    def of(self, text: str) -> list[int]:
+    def encode(self, text: str) -> list[int]:
         """Return the tokens of a text; a character without one is spelled in bytes."""
         tokens: list[int] = []
         for part in self._parts.findall(text):
@@ -142,8 +142,10 @@ class ChangeScorer:
         if not rows:
             return
         at, after, before = np.array(compared).T
-        outputs = self._policy.states(rows, places)[at]
-        gains = self._policy.logits(outputs, after) - self._policy.logits(outputs, before)
+        outputs = self._policy.compute_states(rows, places)[at]
+        gains = self._policy.compute_logits(outputs, after) - self._policy.compute_logits(
+            outputs, before
+        )
         done = 0
         for n, change, count in owners:
             if count:
@@ -173,4 +175,4 @@ class ChangeScorer:
     def _question_tokens(self, text: str) -> list[int]:
         """Return the tokens that ask for a correction, as the policy's template writes them."""
         asked = prompts.make_messages(text, self._prompt)[-1]["content"]
-        return [self.tokens.source, *self.tokens.of(asked), self.tokens.target]
+        return [self.tokens.source, *self.tokens.encode(asked), self.tokens.target]

@@ -112,14 +112,14 @@ class CombinedProposer(Proposer):
 
     def propose(self, pieces: Sequence[str]) -> list[list[Edit]]:
         """Return the edits of each piece, sorted; their confidence is P(change)."""
-        readings = self.channel.readings(pieces)
-        confidences = self.confidences(pieces, readings)
+        readings = self.channel.read_pieces(pieces)
+        confidences = self.judge_changes(pieces, readings)
         return [
             choose_changes(piece, scored, self.least, reading.terms)
             for piece, reading, scored in zip(pieces, readings, confidences, strict=True)
         ]
 
-    def confidences(
+    def judge_changes(
         self, pieces: Sequence[str], readings: Sequence[Reading]
     ) -> list[dict[Change, float]]:
         """Return P(c) of the changes of each piece that the channel does not rule out.
@@ -137,7 +137,7 @@ class CombinedProposer(Proposer):
                 for changes, reading in zip(evidence, readings, strict=True)
             ]
             least = logit(self.least) if self.least else -math.inf
-            more = self.rescorer.logits(pieces, others, least)
+            more = self.rescorer.judge(pieces, others, least)
             logits = [values | judged for values, judged in zip(logits, more, strict=True)]
         confidences = []
         for piece, reading, values in zip(pieces, readings, logits, strict=True):

@@ -139,7 +139,7 @@ class Corrector:
             proposals = [[move_confidence(e, self._moved) for e in edits] for edits in proposals]
         answers = iter(proposals)
         shares = [list(islice(answers, len(text.questions))) for text in prepared]
-        return [text.corrected(share) for text, share in zip(prepared, shares, strict=True)]
+        return [text.make_correction(share) for text, share in zip(prepared, shares, strict=True)]
 
     def also(
         self,
@@ -185,7 +185,7 @@ class Corrector:
 
     def _read(self, text: str) -> str:
         """Return a word of the user as a model reads it in a text."""
-        plain = edit_guard.Plain.of(text).text
+        plain = edit_guard.Plain.make(text).text
         return plain if self._script == SCRIPTS[0] else simplify(plain)
 
     def stream(self, texts: Iterable[str]) -> Iterator[Correction]:
@@ -232,7 +232,7 @@ class _Text:
         self._least = least
         not_prose = list(find_not_prose(source))
         self._kept = [Kept(*place[:2], source[slice(*place[:2])], place[2]) for place in not_prose]
-        plain = self._apply_rules(edit_guard.Plain.of(source, not_prose), words, script)
+        plain = self._apply_rules(edit_guard.Plain.make(source, not_prose), words, script)
         self._written = text = plain.text
         if script == "traditional" or (script == "auto" and is_traditional(text)):
             text = simplify(text)
@@ -280,7 +280,7 @@ class _Text:
         else:
             self.questions.append(_Question(piece, begin, question))
 
-    def corrected(self, proposals: Sequence[Sequence[Edit]]) -> Correction:
+    def make_correction(self, proposals: Sequence[Sequence[Edit]]) -> Correction:
         """Return the correction by the dictionary and the model's proposals for each question."""
         stop_if_given_up()
         plain, edits, left = self._plain, list[Edit](), [*self._kept]

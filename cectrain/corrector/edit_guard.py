@@ -56,7 +56,7 @@ _CONTEXT = 0.25  # most text that is read before a clause, as a share of the lon
 class Plain:
     """A text without what parts words; `begins` and `ends` have where each character stands.
 
-    >>> plain = Plain.of("他己\\u200b 经来了")
+    >>> plain = Plain.make("他己\\u200b 经来了")
     >>> plain.text, [*zip(plain.begins, plain.ends)]
     ('他己经来了', [(0, 1), (1, 2), (4, 5), (5, 6), (6, 7)])
     """
@@ -69,7 +69,7 @@ class Plain:
     fixed: frozenset[int] = frozenset()  # characters that stand for something else in the source
 
     @classmethod
-    def of(cls, source: str, not_prose: Iterable[NotProse] = ()) -> Plain:
+    def make(cls, source: str, not_prose: Iterable[NotProse] = ()) -> Plain:
         """Return what a model is to read of a text."""
         plain = cls(source, source, range(len(source)), range(1, len(source) + 1))
         plain = plain.put((start, end, _FOR_SIGNS) for start, end, _ in not_prose)

@@ -102,7 +102,7 @@ class NumpyPolicy:
             down=np.ascontiguousarray(weight("mlp.down_proj", size, inner).T),
         )
 
-    def states(self, rows: Sequence[Sequence[int]], places: Sequence[Ints]) -> Floats:
+    def compute_states(self, rows: Sequence[Sequence[int]], places: Sequence[Ints]) -> Floats:
         """Return the last states after the tokens at `places` of each row, row after row."""
         padded = [_pad(np.array(row)) for row in rows]
         sizes = [len(row) for row in padded]
@@ -125,7 +125,7 @@ class NumpyPolicy:
         )
         return self._normalise(state[asked]) * self._norm
 
-    def logits(self, states: Floats, tokens: Ints) -> Floats:
+    def compute_logits(self, states: Floats, tokens: Ints) -> Floats:
         """Return the logit of one token after each state."""
         logits: Floats = np.einsum("nd,nd->n", states, to_single(self._embedded[tokens]))
         return logits

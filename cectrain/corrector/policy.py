@@ -66,7 +66,7 @@ def make_reader(policy: Policy) -> Callable[[str], str]:
     words, and with stand-ins for characters that it would spell in bytes, or read as commands.
     """
     unread = PolicyProposer(policy).unread
-    return lambda text: put_stand_ins(Plain.of(text).text, unread)
+    return lambda text: put_stand_ins(Plain.make(text).text, unread)
 
 
 def encode_target(policy: Policy, target: str) -> list[int]:

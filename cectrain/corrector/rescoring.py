@@ -124,7 +124,7 @@ class Rescorer:
             self.note = f"{scorer.name} adds nothing to the n-grams: it is not used"
         self._lock = Lock()  # tokenizers are not for several threads
 
-    def logits(
+    def judge(
         self, pieces: Sequence[str], evidence: Sequence[Evidence], least: float = -math.inf
     ) -> list[dict[Change, float]]:
         """Return logit P(c) of the changes of each piece.

@@ -48,11 +48,11 @@ class _Branch:
     skipped: int = -1  # the source token that was replaced last
     members: list[int] = field(default_factory=list)
 
-    def draft(self) -> list[int]:
+    def make_draft(self) -> list[int]:
         """Return the draft tokens of the pass."""
         return list(self.source[self.place : self.place + self.window])
 
-    def proposed(self, end: int) -> list[int]:
+    def list_proposed(self, end: int) -> list[int]:
         """Return the tokens to accept or reject: the draft of the pass and the token after it."""
         after = self.source[self.place : self.place + self.window + 1]
         return [*after, end][: self.window + 1]
@@ -184,7 +184,7 @@ def _run_pass(model: Any, branches: Sequence[_Branch], seen: _Seen) -> torch.Ten
     """Return the logits of each proposed token, [branches, widest, V], and extend the cache."""
     import torch
 
-    fed = [branch.given + branch.draft() for branch in branches]
+    fed = [branch.given + branch.make_draft() for branch in branches]
     width = max(map(len, fed))
     places = torch.arange(width)
     new = places < torch.tensor([len(tokens) for tokens in fed])[:, None]
@@ -204,7 +204,7 @@ def _run_pass(model: Any, branches: Sequence[_Branch], seen: _Seen) -> torch.Ten
     seen.keys, seen.mask, seen.width = output[cache], mask, width
     # The head, a third of a small model's work, computes only positions of proposed tokens.
     first = torch.tensor([len(branch.given) - 1 for branch in branches])
-    asked = torch.arange(max(len(branch.draft()) for branch in branches) + 1)
+    asked = torch.arange(max(len(branch.make_draft()) for branch in branches) + 1)
     at = (first[:, None] + asked).clamp(max=width - 1).to(model.device)
     rows = torch.arange(len(branches), device=model.device)[:, None]
     return model.lm_head(output.last_hidden_state[rows, at]).float()
@@ -232,7 +232,7 @@ def _judge_drafts(
     """Accept or reject the proposed tokens, and draw one in place of each rejected token."""
     import torch
 
-    proposed = [branch.proposed(end) for branch in branches]
+    proposed = [branch.list_proposed(end) for branch in branches]
     width = logits.shape[1]
     target = torch.tensor([row + [end] * (width - len(row)) for row in proposed]).to(logits.device)
     owner = torch.tensor([n for n, branch in enumerate(branches) for _ in branch.members])

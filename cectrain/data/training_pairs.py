@@ -62,7 +62,7 @@ class TrainingPairs:
         """Return the number of pairs in an epoch."""
         return int(self.table.num_rows)
 
-    def lengths(self) -> npt.NDArray[np.int32]:
+    def measure_lengths(self) -> npt.NDArray[np.int32]:
         """Return the code points of each target, [pairs]."""
         columns = self.table.select_columns(["target"]).with_format("arrow")[:]
         return np.asarray(pc.utf8_length(columns["target"]), np.int32)
@@ -104,7 +104,7 @@ class TrainingPairs:
         sft, ppo = (replace(self, table=self.table.select(side)) for side in sides)
         return sft, ppo
 
-    def batch(self, step: int, size: int) -> list[Pair]:
+    def read_batch(self, step: int, size: int) -> list[Pair]:
         """Return the pairs of a step; each epoch has its own order (see `shards.order_rows`)."""
         first, total = step * size, len(self)
         pairs: list[Pair] = []

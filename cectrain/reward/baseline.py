@@ -36,7 +36,7 @@ class Baseline:
             width = model.config.get_text_config().hidden_size
             self.value = ValueNetwork(width, seed)
 
-    def advantages(
+    def compute_advantages(
         self, model: PreTrainedModel, prompts: Mapping[str, torch.Tensor], rewards_P_L: torch.Tensor
     ) -> tuple[torch.Tensor, dict[str, float]]:
         """Return the advantages [P, L] of all ranks' groups and their figures, then fit V.

@@ -42,11 +42,11 @@ class Bank:
     kinds: tuple[str, ...]
     texts_P_K: tuple[tuple[str, ...], ...]
 
-    def columns(self, kind: str) -> list[int]:
+    def find_columns(self, kind: str) -> list[int]:
         """Return the columns of the candidates of a kind."""
         return [position for position, name in enumerate(self.kinds) if name == kind]
 
-    def right(self) -> npt.NDArray[np.bool_]:
+    def flag_right(self) -> npt.NDArray[np.bool_]:
         """Return whether each text is its pair's target or a variant of it, [P, K].
 
         A wrong draw may hit by chance.
@@ -114,7 +114,7 @@ def draw_groups(
     drawn_P_L = rng.choice(len(kinds), size=(len(bank.pairs), size), p=weights / weights.sum())
     result = np.zeros(drawn_P_L.shape, np.int64)
     for number, kind in enumerate(kinds):
-        columns = np.array(bank.columns(kind))
+        columns = np.array(bank.find_columns(kind))
         picked = columns[rng.integers(len(columns), size=drawn_P_L.shape)]
         result = np.where(drawn_P_L == number, picked, result)
     return result

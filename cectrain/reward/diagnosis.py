@@ -95,8 +95,8 @@ def diagnose(
     bank = make_bank(wrong, seed)
     vectors_P_K_D = _encode(bank, encoder)
     cosines_P_K = np.einsum("pkd,pd->pk", vectors_P_K_D, vectors_P_K_D[:, 0])
-    plausible = [column for kind in KINDS[1:4] for column in bank.columns(kind)]
-    missed = cosines_P_K[:, plausible][~bank.right()[:, plausible]]
+    plausible = [column for kind in KINDS[1:4] for column in bank.find_columns(kind)]
+    missed = cosines_P_K[:, plausible][~bank.flag_right()[:, plausible]]
     suggested = suggest_constants(missed, config, choose_radius(bank, vectors_P_K_D))
     rewards = {
         name: _measure_reward(bank, vectors_P_K_D, constants, size, seed)
@@ -135,7 +135,7 @@ def choose_radius(bank: Bank, vectors_P_K_D: FloatArray) -> float:
     It is a low quantile of the distances between a right answer, a copy and wrong ones.
     """
     apart_P_K_K = measure_distances(vectors_P_K_D)
-    kinds = [bank.columns(kind) for kind in KINDS[:4]]
+    kinds = [bank.find_columns(kind) for kind in KINDS[:4]]
     between = [
         apart_P_K_K[:, a, b]
         for pair in itertools.combinations(kinds, 2)
@@ -180,7 +180,7 @@ def _measure_ranking(
     bank: Bank, vectors_P_K_D: FloatArray, config: RewardConfig, drawn_P_L: npt.NDArray[np.int64]
 ) -> float | None:
     """Return how often the reward ranks right above wrong in groups with these columns."""
-    right_P_L = np.take_along_axis(bank.right(), drawn_P_L, axis=1)
+    right_P_L = np.take_along_axis(bank.flag_right(), drawn_P_L, axis=1)
     rewards = _compute_rewards(bank, vectors_P_K_D, drawn_P_L, config)
     return score_ranking(rewards.total_P_L, right_P_L)
 
@@ -195,7 +195,7 @@ def _measure_variant_accuracy(
     """
     ranked = []
     kinds = ("variant", "near_miss", "over_correction")
-    for variant, *wrong in zip(*(bank.columns(kind) for kind in kinds), strict=True):
+    for variant, *wrong in zip(*(bank.find_columns(kind) for kind in kinds), strict=True):
         drawn_1_L = np.array([[variant, 1, *wrong]])
         total_P_L = _compute_rewards(bank, vectors_P_K_D, drawn_1_L, config).total_P_L
         gain_P_W = total_P_L[:, :1] - total_P_L[:, 1:]
@@ -300,7 +300,7 @@ def _compare_exact_match(diagnosis: Diagnosis, best: RewardFigures) -> list[str]
 def _recommend(diagnosis: Diagnosis, best: RewardFigures) -> str:
     """Return which constants to use, and how far the reward with them can be trusted."""
     name = "the constants as given" if diagnosis.favoured == "as given" else "calibrated constants"
-    constants = best.config.words()
+    constants = best.config.list_constants()
     low, high = find_wilson_interval(best.ranking, diagnosis.pairs)
     share = f"{best.ranking:.1%} of pairs ({low:.0%} to {high:.0%}: {diagnosis.pairs} sentences)"
     if best.ranking >= TEACHES:
@@ -333,5 +333,5 @@ def write_report(diagnosis: Diagnosis) -> str:
         f"{diagnosis.pairs} {whose} pairs, groups of {diagnosis.size}, seed {diagnosis.seed}.",
     ]
     for name, figures in diagnosis.rewards.items():
-        lines.append(f"{name}: {figures.config.words()}, ε {figures.config.epsilon:g}")
+        lines.append(f"{name}: {figures.config.list_constants()}, ε {figures.config.epsilon:g}")
     return "\n".join(lines)

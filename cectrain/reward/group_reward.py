@@ -52,7 +52,7 @@ class GroupReward:
         batch = self.make_batch(sources, targets, groups)
         seconds = time.perf_counter() - started
         rewards = total_reward(batch)
-        figures = {**rewards.figures(), **measure_behaviour(sources, targets, groups)}
+        figures = {**rewards.make_figures(), **measure_behaviour(sources, targets, groups)}
         return rewards.total_P_L, {**figures, "encoder_seconds": seconds}
 
     def make_batch(

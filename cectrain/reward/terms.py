@@ -78,7 +78,7 @@ CONSENSUS = Term(
 )
 
 
-def compute_useful_rewards(
+def useful_rewards(
     sources: Sequence[str], targets: Sequence[str], candidates_P_L: Sequence[Sequence[str]]
 ) -> FloatArray:
     """Return max(0, (d(x, y) − d(ŷ, y)) / d(x, ŷ)), shape [P, L], d the Levenshtein distance.
@@ -107,7 +107,7 @@ def _edit_distances(texts: Sequence[str], groups_P_L: Sequence[Sequence[str]]) -
 
 USEFUL = Term(
     "useful",
-    lambda batch: compute_useful_rewards(batch.sources, batch.targets, batch.candidates_P_L),
+    lambda batch: useful_rewards(batch.sources, batch.targets, batch.candidates_P_L),
 )
 
 
@@ -143,7 +143,7 @@ class Rewards:
     terms: Mapping[Term, FloatArray]
     batch: Batch
 
-    def figures(self) -> dict[str, float]:
+    def make_figures(self) -> dict[str, float]:
         """Return the figures that metrics.jsonl has of the terms."""
         figures: dict[str, float] = {}
         for term, values in self.terms.items():

@@ -48,7 +48,7 @@ class GroupSampler(Sampler[int]):  # type: ignore[misc]  # torch is not followed
     ) -> None:
         self._pairs, self._groups, self._size, self._repeats = pairs, groups, size, repeats
         self._epoch, self._view, self._buckets = 0, view, buckets
-        self._lengths = pairs.lengths() if buckets > 1 else None
+        self._lengths = pairs.measure_lengths() if buckets > 1 else None
 
     def set_epoch(self, epoch: int) -> None:
         """Set the epoch; the trainer calls this before each one and after a resume."""
@@ -87,11 +87,11 @@ class View:
         self.epoch = 0
         self._pairs, self._policy = pairs, policy
 
-    def table(self) -> datasets.Dataset:
+    def make_table(self) -> datasets.Dataset:
         """Return the table of pairs, whose rows are converted when they are read."""
-        return self._pairs.table.with_transform(self._rows)
+        return self._pairs.table.with_transform(self._convert_rows)
 
-    def _rows(self, rows: dict[str, list[object]]) -> dict[str, list[object]]:
+    def _convert_rows(self, rows: dict[str, list[object]]) -> dict[str, list[object]]:
         """Return rows of the table as TRL reads them: the prompt, the source and the target."""
         pairs = self._pairs.materialise(rows, self.epoch)
         return {

@@ -55,9 +55,9 @@ def tokenize(policy: Policy, pair: Pair) -> tuple[list[int], list[int]]:
     characters = make_character_tokens(policy.tokenizer)
     if characters is None:
         return encode_prompt(policy, pair.source), encode_target(policy, pair.target)
-    question = characters.of(prompts.make_messages(pair.source, policy.prompt)[-1]["content"])
+    question = characters.encode(prompts.make_messages(pair.source, policy.prompt)[-1]["content"])
     return [characters.source, *question, characters.target], [
-        *characters.of(pair.target),
+        *characters.encode(pair.target),
         characters.end,
     ]
 

@@ -133,7 +133,8 @@ def choose_constants(job: Job) -> RewardConfig:
     reward = diagnosis.rewards[chosen].config
     for line in diagnosis.verdict:
         job.log(line)
-    job.log(f"PPO uses the constants {chosen} ({reward.words()}, ε {reward.epsilon:g}): {reason}")
+    constants = f"{reward.list_constants()}, ε {reward.epsilon:g}"
+    job.log(f"PPO uses the constants {chosen} ({constants}): {reason}")
     replaced = [
         f"reward.{name} = {value:g}"
         for name, value in asdict(config.reward).items()

@@ -98,7 +98,7 @@ def read_batch(pairs: TrainingPairs, step: int, size: int) -> list[Pair]:
 @lru_cache(maxsize=1)  # steps are in order, so one pool is needed at a time
 def _sort_pool(pairs: TrainingPairs, number: int, size: int) -> tuple[Pair, ...]:
     """Return pool `number` of `size` pairs, sorted by the lengths of their sources."""
-    batch = pairs.batch(number, size)
+    batch = pairs.read_batch(number, size)
     return tuple(sorted(batch, key=lambda pair: (len(pair.source), pair.id % 2**64, pair.copy)))
 
 

@@ -83,7 +83,7 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
             model=policy.model,
             reward_funcs=[reward],
             args=args,
-            train_dataset=self._view.table(),
+            train_dataset=self._view.make_table(),
             processing_class=policy.tokenizer,
         )
         self.baseline = Baseline(policy.model, ppo, self.accelerator, self.args.seed)
@@ -157,7 +157,7 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         cycle.old_log_probs_later = False
         local = torch.tensor(self._reward.last, dtype=torch.float32)
         rewards = self.accelerator.gather(local.flatten().to(out["advantages"].device))
-        advantages, figures = self.baseline.advantages(
+        advantages, figures = self.baseline.compute_advantages(
             self.model,
             {"input_ids": out["prompt_ids"][::size], "attention_mask": out["prompt_mask"][::size]},
             rewards.cpu().view(-1, size),

@@ -31,13 +31,13 @@ class Rescored:
     def propose(self, texts: Sequence[str]) -> list[list[Edit]]:
         """Return the edits that do not overlap, whatever their confidence, the surest first."""
         evidence = []
-        for text, (held, *_) in zip(texts, self._channel.readings(texts), strict=True):
+        for text, (held, *_) in zip(texts, self._channel.read_pieces(texts), strict=True):
             likeliest = sorted(held, key=lambda c: (-held[c], c))[:MOST]
             judged = [c for c in likeliest if held[c] >= JUDGED]
             costs = [self._errors.distortion(text, *change) for change in judged]
             pairs = zip(judged, costs, strict=True)
             evidence.append({c: Known(logit(held[c]), 0.0, distortion=cost) for c, cost in pairs})
-        found = self._rescorer.logits(texts, evidence)
+        found = self._rescorer.judge(texts, evidence)
         return [
             choose_changes(text, {c: logistic(x) for c, x in own.items()}, 0.0)
             for text, own in zip(texts, found, strict=True)

@@ -196,7 +196,7 @@ def test_benchmark_is_kept_out(text, tmp_path):
     bench.write_text("source\ttarget\n" + "".join(f"{row}\t{row}\n" for row in rows), "utf-8")
     with gather_text([str(text)], names=True, decontaminate=[str(bench)]) as gathered:
         assert gathered.left_out["contaminated"] >= 50
-        assert {*rows}.isdisjoint(row for block in gathered.blocks() for row in block)
+        assert {*rows}.isdisjoint(row for block in gathered.read_blocks() for row in block)
 
 
 def test_names_are_left_out(tmp_path):
@@ -204,7 +204,7 @@ def test_names_are_left_out(tmp_path):
     (tmp_path / "t.txt").write_text("经办人：张饕餮，地址不详。\n", "utf-8")
     for names in (True, False):
         with gather_text([str(tmp_path / "t.txt")], names=names, decontaminate=()) as gathered:
-            assert ("饕餮" in gathered.first(1)[0]) == names
+            assert ("饕餮" in gathered.read_first(1)[0]) == names
 
 
 @pytest.mark.parametrize(

@@ -273,7 +273,7 @@ def test_names_titles_and_what_recurs_are_changed_less(text: str, name: str, wei
     """At a name, in a title or where it recurs, text that may be right is changed less."""
     off = Settings(error=1.0, name=-99.0, title=0.0, recurring=0.0)
     before, after = (
-        ChannelProposer(open_tables("words"), settings=settings).readings([text])[0].posterior
+        ChannelProposer(open_tables("words"), settings=settings).read_pieces([text])[0].posterior
         for settings in (off, off._replace(**{name: weight}))
     )
     likeliest = max(before, key=before.__getitem__)
@@ -284,7 +284,7 @@ def test_a_number_is_not_changed_into_another() -> None:
     """No edit puts a numeral in the place of another one, whatever the n-gram model prefers."""
     proposer = ChannelProposer(open_tables("words"), settings=Settings(error=-4.0))
     for text in ("不到千分之四的人口", "一九三四年十月十三日"):
-        changes = proposer.readings([text])[0].posterior
+        changes = proposer.read_pieces([text])[0].posterior
         assert changes
         for start, end, target in changes:
             assert not {text[start:end], target} <= NUMERALS
@@ -311,7 +311,7 @@ def test_kept_tables_answer_as_made_ones(monkeypatch, tmp_path):
     text, file = "再的得地在再的", tmp_path / "small.ngram"
     small_model(random.Random(1)).save(file)
     made, makes = make_tables(find_model(file)), []
-    expected = ChannelProposer(made).readings([text])
+    expected = ChannelProposer(made).read_pieces([text])
     assert expected[0].posterior
     monkeypatch.setattr(tables_room, "make_tables", lambda *_, **__: makes.append(made) or made)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -319,13 +319,13 @@ def test_kept_tables_answer_as_made_ones(monkeypatch, tmp_path):
     for damage in (None, lambda data: data[:-1] + b"?"):
         if damage:
             path.write_bytes(damage(path.read_bytes()))
-        assert ChannelProposer(open_tables(file)).readings([text]) == expected
-        assert ChannelProposer(open_tables(file)).readings([text]) == expected
+        assert ChannelProposer(open_tables(file)).read_pieces([text]) == expected
+        assert ChannelProposer(open_tables(file)).read_pieces([text]) == expected
     assert len(makes) == 2
     assert len([*find_cache_folder(file).parent.iterdir()]) == 1
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    assert ChannelProposer(open_tables(file)).readings([text]) == expected
+    assert ChannelProposer(open_tables(file)).read_pieces([text]) == expected
 
 
 def test_the_cache_holds_few_tables(monkeypatch, tmp_path):
@@ -527,12 +527,12 @@ def test_the_model_confirms_and_refuses():
 def test_the_distortion_has_a_weight_of_its_own():
     """It moves the log-odds of a change by log P(observed | right)."""
     proposer = CombinedProposer(lm="words", rescore=Opinion([], 0.0))
-    evidence = proposer.gather_evidence(TEXTS[:1], proposer.channel.readings(TEXTS[:1]))
+    evidence = proposer.gather_evidence(TEXTS[:1], proposer.channel.read_pieces(TEXTS[:1]))
     proposer.rescorer.weights = Weights(0.0, 1.0, 0.0, 0.0, 0.5, 1.0)
     change = 4, 5, "已"
     known = evidence[0][change]
     assert known.distortion == read_channel(locate_shipped_channel()).distortion(TEXTS[0], *change)
-    logits = proposer.rescorer.logits(TEXTS[:1], [{change: known}])[0]
+    logits = proposer.rescorer.judge(TEXTS[:1], [{change: known}])[0]
     assert logits[change] == pytest.approx(known.channel + 0.5 * known.distortion, abs=0.01)
 
 
@@ -541,7 +541,7 @@ def test_only_proposals_are_judged_and_only_where_there_are_some():
     scorer = Opinion(default=9.0)
     corrector = weighed(scorer)
     corrector.correct(["", "abc", *TEXTS])
-    readings = dict(zip(TEXTS, corrector.proposer.channel.readings(TEXTS), strict=True))
+    readings = dict(zip(TEXTS, corrector.proposer.channel.read_pieces(TEXTS), strict=True))
     for text, changes in scorer.asked:
         assert len(changes) <= 16
         assert set(changes) <= set(readings[text].posterior)
@@ -553,7 +553,7 @@ def test_a_change_that_cannot_be_made_is_not_judged():
     rescorer = Rescorer(scorer, WORDS, "none", Weights(0.0, 1.0, 0.0, 0.0, 0.0, 0.1))
     near, far = (0, 1, "一"), (1, 2, "二")
     evidence = [{near: Known(-0.5, 0.0), far: Known(-1.5, 0.0)}, {far: Known(-1.5, 0.0)}]
-    logits = rescorer.logits(["甲乙", "丙丁"], evidence, 0.0)
+    logits = rescorer.judge(["甲乙", "丙丁"], evidence, 0.0)
     assert scorer.asked == [("甲乙", [near])]
     assert logits == [{near: 0.5, far: -1.5}, {far: -1.5}]
 
@@ -570,14 +570,14 @@ def test_the_model_proposes_what_the_n_grams_rule_out():
     """A change that the channel has, the text before it asks for and the model confirms."""
     text = "他的病情日渐好转。"
     ruled_out = find_changes(text).keys() - set(
-        CombinedProposer(lm="words", rescore=Opinion()).channel.readings([text])[0].posterior
+        CombinedProposer(lm="words", rescore=Opinion()).channel.read_pieces([text])[0].posterior
     )
     change = max(ruled_out, key=lambda c: (load_shipped_channel().distortion(text, *c), c))
     assert weighed(Opinion([(change[2], 30.0)], -30.0)).correct(text)[0].edits == ()
     (edit,) = weighed(Foresight([(change[2], 30.0)], -30.0)).correct(text)[0].edits
     assert (edit.start, edit.end, edit.target) == change
     few = weighed(Foresight([(new, 30.0) for *_, new in ruled_out], -30.0)).proposer
-    readings = few.channel.readings([text])
+    readings = few.channel.read_pieces([text])
     evidence = few.gather_evidence([text], readings)[0]
     assert len(evidence.keys() - readings[0].posterior.keys()) == PROPOSED
     unused = weighed(Foresight([(change[2], 30.0)], -30.0), model=0.0).proposer
@@ -593,7 +593,7 @@ def test_what_the_text_before_a_change_refuses_is_not_judged():
         near: Known(-1.0, 0.0, estimate=1.0 - BEHIND),
         far: Known(-1.0, 0.0, estimate=0.9 - BEHIND),
     }
-    logits = rescorer.logits(["甲乙"], [known], 0.0)
+    logits = rescorer.judge(["甲乙"], [known], 0.0)
     assert scorer.asked == [("甲乙", [near])]
     assert logits == [{near: 8.0, far: pytest.approx(-0.1 - BEHIND)}]
 
@@ -703,11 +703,11 @@ def test_interpreted_channel_reads_what_the_compiled_one_reads(shipped: Correcto
     from cectrain.corrector.channel.decode import correct_sentences
 
     texts = ["他的病情己经好转，我门去公园吧。", "鬼鬼崇崇的人", "", "abc", "今天天气很好" * 9]
-    compiled = shipped.proposer.readings(texts)
+    compiled = shipped.proposer.read_pieces(texts)
     interpreted = Interpreted(correct_sentences, small=10**6, total=10**6)
     vars(interpreted)["_is_compiled"] = False
     monkeypatch.setattr(proposer, "read_clauses", interpreted)
-    assert shipped.proposer.readings(texts) == compiled
+    assert shipped.proposer.read_pieces(texts) == compiled
 
 
 @pytest.mark.slow  # two tests above are of what it relies on

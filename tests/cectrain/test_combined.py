@@ -90,7 +90,7 @@ def test_a_log_ratio_is_that_of_two_probabilities_of_torch(combined, policy, tex
 @given(st.text("他己经<NAME>|targe㻂龘💪\0 　", max_size=30))
 def test_the_tokens_are_those_of_the_tokenizer(combined, policy, text):
     """Placeholders are one token, and characters without one are spelled in bytes."""
-    assert combined.scorer.tokens.of(text) == policy.tokenizer.encode(
+    assert combined.scorer.tokens.encode(text) == policy.tokenizer.encode(
         text, add_special_tokens=False
     )
     alone = PolicyProposer(policy)
@@ -105,8 +105,8 @@ def test_a_confidence_is_that_of_the_model(combined, text):
 
     So does one of several in the same sentence.
     """
-    (reading,) = combined.channel.readings([text])
-    (confidences,) = combined.confidences([text], [reading])
+    (reading,) = combined.channel.read_pieces([text])
+    (confidences,) = combined.judge_changes([text], [reading])
     (ratios,) = combined.scorer.log_ratios([text], [list(confidences)])
     assert confidences
     sentences = [text.index("。") < change[0] for change in confidences]

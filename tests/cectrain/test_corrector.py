@@ -263,11 +263,11 @@ def test_every_invisible_character_is_left_out():
     shorthand = range(0x1BCA0, 0x1BCA4)
     for point in range(0x110000):
         if unicodedata.category(chr(point)) == "Cf" and point not in hieroglyphs:
-            left_out = Plain.of(f"他{chr(point)}们").text == "他们"
+            left_out = Plain.make(f"他{chr(point)}们").text == "他们"
             assert left_out != bool(visible.match(chr(point))), hex(point)
-    assert all(Plain.of(f"他{chr(point)}们").text == "他们" for point in shorthand)
+    assert all(Plain.make(f"他{chr(point)}们").text == "他们" for point in shorthand)
     for point in (0x34F, 0x180B, 0xFE0F, 0x3164, 0xE0100):
-        assert Plain.of(f"他{chr(point)}们").text == "他们"
+        assert Plain.make(f"他{chr(point)}们").text == "他们"
 
 
 @pytest.mark.parametrize("between", ["\u200b", "\u00ad", "\ufeff", "\u2060\u200d", " ", "\u3000"])
@@ -295,7 +295,7 @@ def test_what_parts_a_word_is_read_over_and_put_back(between):
 @pytest.mark.parametrize("text", ["他 A 来", "第 1 章", "他  来", "他\n来", "他\t来"])
 def test_other_white_space_parts(text):
     """Beside letters and digits, and where there is more than one."""
-    assert Plain.of(text).text == text
+    assert Plain.make(text).text == text
 
 
 @pytest.mark.parametrize("rule", ["", "term", "dictionary", "form"])

@@ -58,8 +58,8 @@ def test_a_bank_is_a_function_of_pairs_and_seed(dataset):
     made = candidates.make_bank(pairs, 1)
     assert made == candidates.make_bank(pairs, 1)
     assert made != candidates.make_bank(pairs, 2)
-    assert made.right()[:, 0].all()
-    assert not made.right()[:, 1].any()
+    assert made.flag_right()[:, 0].all()
+    assert not made.flag_right()[:, 1].any()
 
 
 @pytest.fixture(scope="module")

@@ -153,7 +153,7 @@ def test_labelled_pairs_are_not_corrupted(tmp_path):
     with pytest.raises(UsageError, match=r"data\.fresh"):
         select_pairs(pairs, config.DataConfig(fresh=True), 40, 1)
     kept = select_pairs(pairs, config.DataConfig(), 40, 1)
-    assert {(p.source, p.target) for p in kept.batch(0, len(kept))} <= {*PAIRS}
+    assert {(p.source, p.target) for p in kept.read_batch(0, len(kept))} <= {*PAIRS}
 
 
 def test_the_command_trains_on_a_file(start, tmp_path, capsys):

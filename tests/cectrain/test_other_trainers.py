@@ -99,7 +99,7 @@ def test_its_rewards_are_ours(environment, encoder):
 
     from cectrain.config import RewardConfig
     from cectrain.reward.group_reward import GroupReward
-    from cectrain.reward.terms import compute_useful_rewards
+    from cectrain.reward.terms import useful_rewards
 
     source, target = "他的病情己经好传。", "他的病情已经好转。"
     answers = [target, source, "他的病情已经好传。", "", "她的病情已经好转。"]
@@ -110,7 +110,7 @@ def test_its_rewards_are_ours(environment, encoder):
     episode = make_episode(task, answers)
     asyncio.run(environment.CorrectionEnv(settings).finalize(task, episode))
     ours, _ = GroupReward(encoder, RewardConfig(), 5).score([source], [target], [answers])
-    useful = compute_useful_rewards([source], [target], [answers])
+    useful = useful_rewards([source], [target], [answers])
     for place, trace in enumerate(episode.traces):
         exact, changed = answers[place] == target, answers[place] != source
         wanted = 0.4 * ours[0, place] + 0.5 * exact + 0.1 * useful[0, place] - 0.05 * changed

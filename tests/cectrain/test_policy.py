@@ -104,7 +104,7 @@ def pairs(dataset, tmp_path):
 def test_batches_walk_every_pair_once_an_epoch(pairs):
     """Batches across the boundary of two epochs contain each pair once per epoch."""
     total = len(pairs)
-    walked = [p for step in range(2 * total // 5 + 1) for p in pairs.batch(step, 5)]
+    walked = [p for step in range(2 * total // 5 + 1) for p in pairs.read_batch(step, 5)]
     for epoch in (walked[:total], walked[total : 2 * total]):
         assert len({(p.id, p.copy) for p in epoch}) == total
     assert walked[:total] != walked[total : 2 * total]

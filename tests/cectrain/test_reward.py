@@ -24,9 +24,9 @@ from cectrain.reward.terms import (
     PAIR,
     USEFUL,
     add_unchanged_reward,
-    compute_useful_rewards,
     find_alpha_star,
     total_reward,
+    useful_rewards,
 )
 from cectrain.run.results import identify_run
 from experiments.training.vote import reward_majority
@@ -144,7 +144,7 @@ def test_useful_edits_by_hand():
         ["甲乙丙丁", "甲乙丙戊", "甲乙丙", "戊", "甲乙丙丁", "", "乙", "丙"],
     ]
     third = 1 / 3
-    assert compute_useful_rewards(sources, targets, groups).tolist() == [
+    assert useful_rewards(sources, targets, groups).tolist() == [
         [1, 1, 0, pytest.approx(2 * third), pytest.approx(third), 0, 0, 0],
         [1, 0, 0, 0, 1, 0, 0, 0],
     ]
@@ -157,7 +157,7 @@ def test_useful_edits_are_counted_one_by_one(texts):
     away from it: an edit that changes a wrong character into another wrong one counts in neither.
     It is never outside 0 … 1, and it is 1 for the reference."""
     source, target, candidate = texts
-    ((value, right),) = compute_useful_rewards([source], [target], [[candidate, target]])
+    ((value, right),) = useful_rewards([source], [target], [[candidate, target]])
     assert (0 <= value <= 1, right) == (True, 1)
     if not len(source) == len(target) == len(candidate):
         return
@@ -178,7 +178,7 @@ def test_useful_edits_take_a_share_only_where_asked():
     config = RewardConfig(reward="cectrain.reward.function:exact_match", useful_weight=0.5)
     mixed = total_reward(Batch(config, sources, targets, groups))
     np.testing.assert_allclose(mixed.total_P_L, [[0.5 + 0.5, 0.0]])
-    assert mixed.figures() == {"reward_function": 0.5, "reward_useful": 0.5}
+    assert mixed.make_figures() == {"reward_function": 0.5, "reward_useful": 0.5}
     assert RewardConfig().useful_weight == 0
 
 
@@ -360,10 +360,10 @@ def test_a_function_replaces_the_terms_and_others_take_a_share():
     """It sees flat lists in runs of L; R = (1 − Σw) base + Σ w · further functions."""
     alone = total_reward(batch())
     assert alone.total_P_L.tolist() == [[1, 1, 0], [1, 0, 1]]
-    assert alone.figures() == {"reward_function": 4 / 6}
+    assert alone.make_figures() == {"reward_function": 4 / 6}
     mixed = total_reward(batch('reward.functions={"own_rewards:copies" = 0.25}'))
     np.testing.assert_allclose(mixed.total_P_L, [[0.75, 1, 0], [1, 0, 0.75]])
-    assert mixed.figures()["reward_functions"] == pytest.approx(2 / 6)
+    assert mixed.make_figures()["reward_functions"] == pytest.approx(2 / 6)
 
 
 def test_the_vote_sees_no_reference():
@@ -566,7 +566,7 @@ def test_trl_gets_the_whole_reward(rows, encoder):
     assert not trl_rewards("changed", rows, 4)[:, 1].any()
     np.testing.assert_allclose(
         trl_rewards("useful", rows, 3),
-        compute_useful_rewards(sources, targets, [g[:3] for g in groups]),
+        useful_rewards(sources, targets, [g[:3] for g in groups]),
     )
 
 

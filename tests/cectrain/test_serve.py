@@ -653,6 +653,6 @@ def test_a_program_that_runs_for_long_is_ready_at_its_start(monkeypatch):
 
     told, made = [], []
     monkeypatch.setattr(read_clauses, "stop_interpreting", lambda: told.append(len(made)))
-    monkeypatch.setattr(serve, "corrector_of", lambda **settings: made.append(settings))
+    monkeypatch.setattr(serve, "open_corrector", lambda **settings: made.append(settings))
     serve._load_compiled_corrector({"model": "channel"})
     assert (told, made) == ([0], [{"model": "channel"}])

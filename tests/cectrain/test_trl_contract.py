@@ -255,7 +255,7 @@ def test_a_pool_groups_by_length(dataset, tmp_path):
     from cectrain.run.batches import GroupSampler, View
 
     pairs = select_pairs(dataset, DataConfig(limit=60), 40, 42)
-    lengths = pairs.lengths()
+    lengths = pairs.measure_lengths()
     assert lengths.tolist() == [len(pair.target) for pair in pairs.take(range(60), 0)]
     told = {"groups": 5, "size": 2, "repeats": 1, "view": View(pairs, None)}
     plain, pooled = (list(GroupSampler(pairs, **told, buckets=pool)) for pool in (1, 4))

@@ -131,7 +131,7 @@ def sound(out):
     place = Place(str(out))
     for marker in (out / STATE / "done").rglob("*.json"):
         task = f"{marker.parent.name}/{marker.stem}"
-        if place.done(task, json.loads(marker.read_text())["build"]) is None:
+        if place.find_marker(task, json.loads(marker.read_text())["build"]) is None:
             return False
     return True
 

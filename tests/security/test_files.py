@@ -66,9 +66,9 @@ def test_no_path_out_of_a_marker(tmp_path, path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "inside").write_bytes(b"x")
     place.mark(Done("read/00000", "build", (replace(file, path="inside"),)))
-    assert place.done("read/00000", "build") is not None
+    assert place.find_marker("read/00000", "build") is not None
     place.mark(Done("read/00001", "build", (file,)))
-    assert place.done("read/00001", "build") is None
+    assert place.find_marker("read/00001", "build") is None
 
 
 def test_a_link_among_the_shards_gives_nothing_else(dataset, tmp_path):

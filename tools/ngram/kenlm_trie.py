@@ -231,7 +231,7 @@ def main() -> None:
     asked = parser.parse_args()
     try:
         made = model(asked.model, asked.licence)
-        made.tables()  # raises where a table could not be used
+        made.build_tables()  # raises where a table could not be used
         made.save(asked.out)
     except (CecError, OSError) as error:
         sys.exit(f"Error: {error}")

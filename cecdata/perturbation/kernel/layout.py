@@ -183,7 +183,7 @@ class Scratch(NamedTuple):
     current: npt.NDArray[np.int64]
 
     @classmethod
-    def of(cls, limit: int, operators: int, rewriting: int, most: int, proposals: int) -> Scratch:
+    def make(cls, limit: int, operators: int, rewriting: int, most: int, proposals: int) -> Scratch:
         """Return arrays for sentences of at most `limit` code points and `most` edits of a pair."""
         longest = limit + 3 + 2 * most
         return cls(
@@ -238,7 +238,7 @@ class Output(NamedTuple):
     kind: npt.NDArray[np.int8]
 
     @classmethod
-    def of(cls, pairs: int, edits: int, scratch: int) -> Output:
+    def make(cls, pairs: int, edits: int, scratch: int) -> Output:
         """Return scratch for these numbers of pairs, edits and bytes."""
         offsets, first = np.empty((2, pairs + 1), np.int32)
         start, end, old, new = np.empty((4, edits), np.int32)

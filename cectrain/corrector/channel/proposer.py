@@ -84,11 +84,11 @@ class ChannelProposer(Proposer):
         return [
             make_edits(piece, (c for c in best if posterior[c] >= self.least), posterior, terms)
             for piece, (posterior, best, terms, _) in zip(
-                pieces, self.readings(pieces), strict=True
+                pieces, self.read_pieces(pieces), strict=True
             )
         ]
 
-    def readings(self, pieces: Sequence[str]) -> list[Reading]:
+    def read_pieces(self, pieces: Sequence[str]) -> list[Reading]:
         """Return what each piece may have meant."""
         points = np.frombuffer(
             "".join(pieces).encode("utf-32-le", "surrogatepass"), np.uint32

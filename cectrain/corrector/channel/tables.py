@@ -81,7 +81,7 @@ def make_tables(model: Ngrams, channel: Channel | None = None) -> ChannelTables:
     counts = len(model.words), len(model.pairs), len(model.triples)
     model = _add_lost_words(model)
     with ThreadPoolExecutor() as threads:
-        ngrams = threads.submit(model.tables)
+        ngrams = threads.submit(model.build_tables)
         arrays = make_channel_arrays(channel, model)
     return ChannelTables(
         model.name,

@@ -149,8 +149,8 @@ def test_chances_add_up_and_mix_the_operators():
         for item in OPERATORS[name].confusions("情"):
             slow[item.replacement] += weight * item.weight
     for wrong, mass in slow.items():
-        assert choices.of("情", wrong) == pytest.approx(mass / sum(slow.values()))
-    assert choices.of("情", "A") == choices.of("们", "們") == 0
+        assert choices.find_chance("情", wrong) == pytest.approx(mass / sum(slow.values()))
+    assert choices.find_chance("情", "A") == choices.find_chance("们", "們") == 0
 
 
 def test_score_by_hand():
@@ -239,7 +239,7 @@ def test_characters_have_the_chance_of_the_recipe(paper: Channel) -> None:
         row = paper.row(observed)
         assert row
         for right, log_chance in row:
-            chance = math.log(choices.of(right, observed))
+            chance = math.log(choices.find_chance(right, observed))
             assert log_chance == pytest.approx(chance, abs=1e-5)
 
 

@@ -110,7 +110,7 @@ def test_new_words_are_those_of_a_slow_search():
 def test_mean_of_models():
     """The mean gives a text the mean of the models' chances, word by word, where both list it."""
     one, two = model_of(TEXT), model_of(TEXT[:2])
-    both = Mixture([one, two]).model([0.25, 0.75], "both")
+    both = Mixture([one, two]).make_model([0.25, 0.75], "both")
     by_pair = {
         tuple(pair): chance
         for pair, chance in zip(two.pairs.tolist(), two.pair_log_prob, strict=True)
@@ -125,7 +125,7 @@ def test_mean_of_models():
 def test_mean_knows_the_words_of_all():
     """A word that one model lacks gets there the chance of its parts."""
     fewer = model_of(TEXT, WORDS[:-1], SHARES[:-1])
-    both = Mixture([fewer, model_of(TEXT)]).model([1.0, 0.0], "both")
+    both = Mixture([fewer, model_of(TEXT)]).make_model([1.0, 0.0], "both")
     number = both.words.index("下雪")
     parts = NgramScorer(fewer, "").log_prob(["下雪"])[0]
     assert both.word_log_prob[number] == pytest.approx(parts, abs=1e-3)

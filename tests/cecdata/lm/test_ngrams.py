@@ -77,7 +77,7 @@ def _child(lm, node, point):
 def test_every_ngram_is_looked_up_and_no_other() -> None:
     """A listed n-gram has its probability to half a step; one that is not listed has no slot."""
     held = model()
-    tables = held.tables()
+    tables = held.build_tables()
     listed = {tuple(pair): n for n, pair in enumerate(held.pairs.tolist())}
     three = {tuple(triple): n for n, triple in enumerate(held.triples.tolist())}
     for left in range(len(held.words)):
@@ -99,7 +99,7 @@ def test_every_ngram_is_looked_up_and_no_other() -> None:
 def test_the_trie_holds_the_words_and_no_other() -> None:
     """Walking a text's characters ends at a word's number where the text is a word."""
     held = model()
-    tables = held.tables()
+    tables = held.build_tables()
     signs = sorted({sign for word in held.words[1:] for sign in word})
     numbers = {word: number for number, word in enumerate(held.words)}
     draw = random.Random(2)
