@@ -12,16 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cecdata.models import hub
+from cecdata.models import hub, loading
 from cecdata.models.hub import identify_checkpoint, run_identity
-from cecdata.models.loading import (
-    check_finite,
-    choose_thread_count,
-    pick_device,
-    refuse_pointers,
-    run_in_batches,
-    use_threads,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +62,8 @@ class Tagger:
     ) -> None:
         torch, transformers = hub.import_torch()
         self._torch, self._batch, self._rephrase = torch, batch, rephrase
-        self._device = pick_device(torch, device)
-        refuse_pointers(Path(checkpoint))
+        self._device = loading.pick_device(torch, device)
+        loading.refuse_pointers(Path(checkpoint))
         config = hub.load_pretrained(transformers.AutoConfig, checkpoint)
         self._tokenizer = hub.load_pretrained(transformers.AutoTokenizer, checkpoint)
         labels = any("TokenClassification" in a for a in (config.architectures or ()))
@@ -81,10 +73,10 @@ class Tagger:
             else transformers.AutoModelForMaskedLM
         )
         model = hub.load_pretrained(auto, checkpoint, dtype=dtype)
-        check_finite(checkpoint, model)
+        loading.check_finite(checkpoint, model)
         self.model = model.to(self._device).eval()
         self._ids: dict[str, int | None] = {}  # of characters
-        self._threads = choose_thread_count(self.model)
+        self._threads = loading.choose_thread_count(self.model)
         self._characters = self._map_outputs_to_characters(labels, config)
         self.longest = min(max_length, int(config.max_position_embeddings))
         self.identity: Mapping[str, object] = {
@@ -111,7 +103,7 @@ class Tagger:
                 for index, best in zip(chosen, predicted, strict=True)
             ]
 
-        return run_in_batches([len(one.tokens) for one in encoded], self._batch, run)
+        return loading.run_in_batches([len(one.tokens) for one in encoded], self._batch, run)
 
     def knows(self, character: str) -> bool:
         """Return whether a character is in the vocabulary, or is white space."""
@@ -148,7 +140,7 @@ class Tagger:
         pad = int(self._tokenizer.pad_token_id or 0)
         ids = torch.tensor([e.tokens + [pad] * (width - len(e.tokens)) for e in batch])
         mask = torch.tensor([[1] * len(e.tokens) + [0] * (width - len(e.tokens)) for e in batch])
-        with use_threads(self._threads), torch.inference_mode():
+        with loading.use_threads(self._threads), torch.inference_mode():
             logits = self.model(
                 input_ids=ids.to(self._device), attention_mask=mask.to(self._device)
             ).logits

@@ -14,15 +14,7 @@ from typing import Any
 from cecdata.common.errors import InputError
 from cecdata.hanzi.edits import align
 from cecdata.models import causal, hub
-from cecdata.models.causal import (
-    EXTRA_TOKENS,
-    CausalModel,
-    decode,
-    encode_prompt,
-    find_token_budget,
-    generate,
-    identify_prompt,
-)
+from cecdata.models.causal import CausalModel
 from cecdata.models.hub import identify_checkpoint, run_identity
 from cecdata.models.loading import choose_thread_count, run_in_batches, use_threads
 from cectrain.corrector import folder, speculative
@@ -84,7 +76,7 @@ def end_tokens(model: Any) -> list[int]:
 def check_context(policy: Policy, longest_source: str, new_tokens: int) -> None:
     """Raise InputError if the longest question and its answer do not fit the model's context."""
     limit = int(getattr(policy.model.config, "max_position_embeddings", 0) or 0)
-    needed = len(encode_prompt(policy, longest_source)) + new_tokens
+    needed = len(causal.encode_prompt(policy, longest_source)) + new_tokens
     if limit and needed > limit:
         raise InputError(
             f"a prompt of {needed - new_tokens} tokens and an answer of {new_tokens} exceed the "
@@ -98,7 +90,7 @@ def write_greedily(policy: Policy, sources: Sequence[str], batch: int) -> list[W
     An answer is nearly its source, so the source is its draft where the model allows that
     (`speculative`); other models write token by token.
     """
-    prompts = [encode_prompt(policy, source) for source in sources]
+    prompts = [causal.encode_prompt(policy, source) for source in sources]
     write = _write_from_drafts if speculative.is_supported(policy.model) else _write_token_by_token
 
     def write_batch(numbers: list[int]) -> list[Written]:
@@ -107,7 +99,7 @@ def write_greedily(policy: Policy, sources: Sequence[str], batch: int) -> list[W
         Each is cut at its own budget, so that it does not depend on the others.
         """
         texts = [sources[number] for number in numbers]
-        budgets = [find_token_budget(policy, text) for text in texts]
+        budgets = [causal.find_token_budget(policy, text) for text in texts]
         answers = write(policy, [prompts[number] for number in numbers], texts, budgets)
         return [
             Written(answer.tokens[:budget], answer.log_probs[:budget])
@@ -121,7 +113,7 @@ def write_greedily(policy: Policy, sources: Sequence[str], batch: int) -> list[W
 def correct_texts(policy: Policy, sources: Sequence[str], batch: int = 64) -> list[str]:
     """Return the greedy answer to each source as text, as the policy wrote it."""
     written = write_greedily(policy, sources, batch)
-    return [text.strip() for text in decode(policy, [answer.tokens for answer in written])]
+    return [text.strip() for text in causal.decode(policy, [answer.tokens for answer in written])]
 
 
 def _write_from_drafts(
@@ -147,7 +139,7 @@ def _write_token_by_token(
     budgets: Sequence[int],
 ) -> list[Written]:
     """Return greedy answers as `transformers` writes them, and their log-probabilities."""
-    answers = generate(policy, prompts, budgets)
+    answers = causal.generate(policy, prompts, budgets)
     return [
         Written(answer, _log_probs(policy.model, prompt, answer))
         for prompt, answer in zip(prompts, answers, strict=True)
@@ -187,7 +179,7 @@ class PolicyProposer(Proposer):
         return {
             **identify_checkpoint(folder.locate_model(self._name), model),
             **run_identity(torch, transformers, str(model.device)),
-            **identify_prompt(self.policy),
+            **causal.identify_prompt(self.policy),
             "dtype": str(model.dtype),
             "longest_piece": self.longest,
             "unchanged": "what is not Han, what the policy cannot read, answers that stray",
@@ -219,7 +211,7 @@ class PolicyProposer(Proposer):
         """Return the edits of each piece, one for each run of changed characters."""
         with use_threads(self._threads):
             written = write_greedily(self.policy, pieces, self._batch)
-        answers = decode(self.policy, [answer.tokens for answer in written])
+        answers = causal.decode(self.policy, [answer.tokens for answer in written])
         return [
             self._align_answer(piece, text, answer)
             for piece, text, answer in zip(pieces, answers, written, strict=True)
@@ -231,7 +223,7 @@ class PolicyProposer(Proposer):
         if context := getattr(policy.model.config, "max_position_embeddings", None):
             characters = "的龘" if self._is_readable("龘") else "的"  # a common and a rare one
             encoded = (policy.tokenizer.encode(c, add_special_tokens=False) for c in characters)
-            free = int(context) - len(encode_prompt(policy, "")) - EXTRA_TOKENS
+            free = int(context) - len(causal.encode_prompt(policy, "")) - causal.EXTRA_TOKENS
             # A question of n characters, and an answer of at most twice its tokens.
             limits.append(max(1, free // (3 * max(map(len, encoded)))))
         return min((limit for limit in limits if limit is not None), default=None)
@@ -264,7 +256,7 @@ class PolicyProposer(Proposer):
     def _spread_log_probs(self, answer: str, written: Written) -> list[float]:
         """Return the log-probability of each character of an answer, and last of its end."""
         prefixes = [written.tokens[: n + 1] for n in range(len(written.tokens))]
-        ends = [len(text) for text in decode(self.policy, prefixes)]
+        ends = [len(text) for text in causal.decode(self.policy, prefixes)]
         log_probs, before = [0.0] * (len(answer) + 1), 0
         special = self.policy.tokenizer.all_special_ids
         for token, log_prob, end in zip(written.tokens, written.log_probs, ends, strict=True):

@@ -24,17 +24,7 @@ from cecdata.shards.reader import Dataset
 from cecdata.shards.schema import PAIR, SENTENCE
 from cectrain.config import DataConfig
 from cectrain.data import shards
-from cectrain.data.shards import (
-    HELD_OUT,
-    TRAIN,
-    UNCHANGED,
-    LabelledPairs,
-    Pair,
-    PairSource,
-    draw_ids,
-    mix_in_clean,
-    to_unsigned,
-)
+from cectrain.data.shards import LabelledPairs, Pair, PairSource
 
 if TYPE_CHECKING:
     import datasets
@@ -77,7 +67,7 @@ class TrainingPairs:
         stored = [Pair(*row) for row in zip(*columns, strict=True)]
         pairs = self.corrupt(stored, epoch) if self.corrupt else stored
         if self.clean_share > 0:
-            pairs = [mix_in_clean(pair, self.clean_share, self.seed) for pair in pairs]
+            pairs = [shards.mix_in_clean(pair, self.clean_share, self.seed) for pair in pairs]
         if self.read is None:
             return pairs
         return [
@@ -133,7 +123,7 @@ def select_pairs(
                 "data.fresh=true would replace the errors of labelled pairs: set data.fresh=false"
             )
         corrupt = make_corruption(dataset)
-    table = pa.Table.from_batches(dataset.batches(TRAIN, shards.COLUMNS))
+    table = pa.Table.from_batches(dataset.batches(shards.TRAIN, shards.COLUMNS))
     usable = shards.longest_sides(table) <= max_chars
     if config.tuning:
         usable &= ~shards.is_in_tuning_part(shards.view_ids(table))
@@ -169,7 +159,7 @@ def make_corruption(dataset: Dataset) -> Corrupt:
         }
         return [
             replace(pair, source=str(source), operator=str(operator))
-            if operator == UNCHANGED or 0 < int(str(distance)) <= config.max_distance
+            if operator == shards.UNCHANGED or 0 < int(str(distance)) <= config.max_distance
             else pair
             for pair, source, operator, distance in zip(pairs, *columns.values(), strict=True)
         ]
@@ -181,7 +171,7 @@ def _to_sentences(pairs: Sequence[Pair]) -> pa.RecordBatch:
     """Return the targets of pairs as a batch of the schema SENTENCE."""
     return pa.RecordBatch.from_arrays(
         [
-            pa.array(to_unsigned([pair.id for pair in pairs]).view(np.int64)),
+            pa.array(shards.to_unsigned([pair.id for pair in pairs]).view(np.int64)),
             pa.array([pair.target for pair in pairs], pa.string()),
             pa.array([""] * len(pairs), pa.string()),
         ],
@@ -201,14 +191,14 @@ def labelled_pairs(path: Path, held_out: Path | None, count: int) -> LabelledPai
     digests = {path.name: sha256_of(path).sha256}
     if held_out is not None:
         scoring, _ = _read_and_judge(held_out)
-        digests[f"{HELD_OUT}/{held_out.name}"] = sha256_of(held_out).sha256
+        digests[f"{shards.HELD_OUT}/{held_out.name}"] = sha256_of(held_out).sha256
         shared = pc.sum(pc.is_in(scoring["id"], table["id"])).as_py()
         if shared:
             remark += (
                 f"{' ' if remark else ''}{shared:,} of {len(scoring):,} held-out pairs share their "
                 "target with a training pair, so the scores may be too high."
             )
-        return LabelledPairs(path, digests, {TRAIN: table, HELD_OUT: scoring}, remark)
+        return LabelledPairs(path, digests, {shards.TRAIN: table, shards.HELD_OUT: scoring}, remark)
     ids = shards.view_ids(table)
     targets = np.unique(ids)
     if len(targets) < 2:
@@ -216,8 +206,11 @@ def labelled_pairs(path: Path, held_out: Path | None, count: int) -> LabelledPai
             f"{path}: all pairs have the same target, so none can be held out for scoring: add "
             "pairs, or name a file with --held-out"
         )
-    drawn = np.isin(ids, draw_ids(targets, max(1, min(count, len(targets) // 10))))
-    parts = {TRAIN: table.filter(pa.array(~drawn)), HELD_OUT: table.filter(pa.array(drawn))}
+    drawn = np.isin(ids, shards.draw_ids(targets, max(1, min(count, len(targets) // 10))))
+    parts = {
+        shards.TRAIN: table.filter(pa.array(~drawn)),
+        shards.HELD_OUT: table.filter(pa.array(drawn)),
+    }
     return LabelledPairs(path, digests, parts, remark)
 
 
@@ -242,7 +235,7 @@ def _read_and_judge(path: Path, others: str = "") -> tuple[pa.Table, str]:
             if not texts[name].strip():
                 raise InputError(f"{where}: the {name} is empty: write a pair, or remove the line")
         source, target = texts["source"], texts["target"]
-        operator = UNCHANGED if source == target else "labelled"
+        operator = shards.UNCHANGED if source == target else "labelled"
         if Levenshtein.normalized_similarity(source, target) < ALIKE:
             doubtful.append(number)
         rows.append((seen[target] % _COPIES, source, target, operator))

@@ -20,19 +20,10 @@ import numpy as np
 
 from cecdata.common.errors import InputError
 from cecdata.common.text import SEP
+from cecdata.corpus import sources
 from cecdata.corpus.characters import INVISIBLE, WHITESPACE
 from cecdata.corpus.lines import BLOCK_BYTES, Block, split_blocks
-from cecdata.corpus.sources import (
-    DEFAULT_TEXT,
-    EXCERPT,
-    Format,
-    Record,
-    Reject,
-    Rows,
-    Source,
-    open_source,
-    pick_columns,
-)
+from cecdata.corpus.sources import Record, Reject, Rows, Source
 
 _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a vertical bar"}
 _LOOK = 50  # lines that show the dialect
@@ -186,8 +177,8 @@ def _read_rows(
     delimiter: str, source: Source, text_column: str | None, batch_rows: int
 ) -> Iterator[Rows]:
     """Yield the records of a file that separates its columns by a delimiter."""
-    with open_source(source) as stream:
-        text = text_column or DEFAULT_TEXT
+    with sources.open_source(source) as stream:
+        text = text_column or sources.DEFAULT_TEXT
         feed, dialect, records = _open_table(stream, source, delimiter, text)
         first, names = next(records, None) or (0, [])
         if not first and not feed.rejects:
@@ -202,14 +193,14 @@ def _read_rows(
         if first not in (1, 2) or not any(header):
             raise InputError(f"{source.label}: its first line must name the columns")
         sentence = next(filter(HAS_SENTENCE, header), "")
-        if sentence and text_column is None and DEFAULT_TEXT not in header:
+        if sentence and text_column is None and sources.DEFAULT_TEXT not in header:
             line = f"put a line such as {delimiter.join(('text', 'origin'))!r} before it"
             raise InputError(
                 f"{source.label}: its first line must name the columns, but has the sentence "
                 f"{sentence[:40]!r}: "
                 + (line if len(header) > 1 else "if each line is a sentence, add --format text")
             )
-        picked = pick_columns(text_column, header, header, source.label)
+        picked = sources.pick_columns(text_column, header, header, source.label)
         columns = [
             None if name is None else header.index(name)
             for name in (picked.text, picked.origin, picked.licence)
@@ -219,7 +210,7 @@ def _read_rows(
 
 def _read_records(delimiter: str, source: Source) -> Iterator[Record | Reject]:
     """Yield the fields of each row, also of the header, and each row that has none."""
-    with open_source(source) as stream:
+    with sources.open_source(source) as stream:
         feed, _, records = _open_table(stream, source, delimiter, None)
         for record in records:
             if record is not None:
@@ -240,7 +231,7 @@ def _parse_records(feed: _Feed, source: Source, dialect: _Dialect) -> Iterator[_
             return
         except csv.Error as error:
             row, line = feed.give_back()
-            shown = _make_readable(line.rstrip("\n"))[:EXCERPT]
+            shown = _make_readable(line.rstrip("\n"))[: sources.EXCERPT]
             feed.rejects.append(Reject(row, source.origin, shown, "invalid_csv", str(error)))
             reader = dialect.reader(feed)
             yield None
@@ -274,7 +265,7 @@ def _read_batches(
             continue
         row, fields = record
         if fields and len(fields) != width:
-            shown = _make_readable(",".join(fields))[:EXCERPT]
+            shown = _make_readable(",".join(fields))[: sources.EXCERPT]
             detail = f"{len(fields)} fields, the header has {width}"
             feed.rejects.append(Reject(row, source.origin, shown, "invalid_csv", detail))
             continue
@@ -309,5 +300,5 @@ def _make_readable(field: str) -> str:
     return field.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
-CSV = Format(partial(_read_rows, ","), partial(_read_records, ","), (".csv",))
-TSV = Format(partial(_read_rows, "\t"), partial(_read_records, "\t"), (".tsv",))
+CSV = sources.Format(partial(_read_rows, ","), partial(_read_records, ","), (".csv",))
+TSV = sources.Format(partial(_read_rows, "\t"), partial(_read_records, "\t"), (".tsv",))

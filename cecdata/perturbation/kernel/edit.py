@@ -10,24 +10,13 @@ from numba import types
 from numba.extending import intrinsic
 
 from cecdata.common.kernels import called, inlined
-from cecdata.perturbation.kernel.layout import (
-    ALIAS_BITS,
-    COST_BITS,
-    COUNT_SHIFT,
-    KEEP_BITS,
-    KIND_BITS,
-    LONGEST,
-    SIZE_SHIFT,
-    SOURCE_SHIFT,
-    SPAN_TEXT_BITS,
-    TEXT_BITS,
-)
+from cecdata.perturbation.kernel import layout
 
 _BLOCK = 32  # bytes copied at a time
-_TEXT, _KIND = (1 << TEXT_BITS) - 1, (1 << KIND_BITS) - 1
-_SPAN_TEXT = (1 << SPAN_TEXT_BITS) - 1
-_COST = SPAN_TEXT_BITS + KIND_BITS
-_ALIAS = _COST + COST_BITS
+_TEXT, _KIND = (1 << layout.TEXT_BITS) - 1, (1 << layout.KIND_BITS) - 1
+_SPAN_TEXT = (1 << layout.SPAN_TEXT_BITS) - 1
+_COST = layout.SPAN_TEXT_BITS + layout.KIND_BITS
+_ALIAS = _COST + layout.COST_BITS
 
 
 @inlined
@@ -47,7 +36,9 @@ def edit_character(tables, operator, position, length, scratch, data, word, shif
     size = np.int64(facts & np.uint64(0xFF))
     _store_word(out.data, np.uint64(to), tables.texts[text, 0])
     copy_bytes(out.data, to + size, data, bounds[done], bounds[length])
-    _write_edit(out, edit, position, done, slot, text, operator, packed >> np.uint64(TEXT_BITS))
+    _write_edit(
+        out, edit, position, done, slot, text, operator, packed >> np.uint64(layout.TEXT_BITS)
+    )
     return shift + size - (bounds[done] - bounds[position]), facts
 
 
@@ -59,19 +50,21 @@ def edit_span(tables, operator, position, length, scratch, data, word, shift, ou
     row = spans.rows[np.int64(scratch.spans[column, position]), column]
     chosen = draw_span_candidate(row, spans.candidates, word)
     packed, signs = spans.candidates[chosen, 0], spans.candidates[chosen, 1]
-    done, to = position + np.int64(row >> np.uint64(SIZE_SHIFT)), shift + bounds[position]
+    done, to = position + np.int64(row >> np.uint64(layout.SIZE_SHIFT)), shift + bounds[position]
     start = to
-    for _ in range(LONGEST):
+    for _ in range(layout.LONGEST):
         text = np.int64(signs & np.uint64(_TEXT))
         _store_word(out.data, np.uint64(to), tables.texts[text, 0])
         to += np.int64(tables.texts[text, 1] & np.uint64(0xFF))
-        signs >>= np.uint64(TEXT_BITS)
+        signs >>= np.uint64(layout.TEXT_BITS)
     copy_bytes(out.data, to, data, bounds[done], bounds[length])
     singles = len(tables.texts)
-    old = singles + np.int64((row >> np.uint64(SOURCE_SHIFT)) & np.uint64(_SPAN_TEXT))
+    old = singles + np.int64((row >> np.uint64(layout.SOURCE_SHIFT)) & np.uint64(_SPAN_TEXT))
     new = singles + np.int64(packed & np.uint64(_SPAN_TEXT))
-    _write_edit(out, edit, position, done, old, new, operator, packed >> np.uint64(SPAN_TEXT_BITS))
-    cost = np.int64(packed >> np.uint64(_COST)) & ((1 << COST_BITS) - 1)
+    _write_edit(
+        out, edit, position, done, old, new, operator, packed >> np.uint64(layout.SPAN_TEXT_BITS)
+    )
+    cost = np.int64(packed >> np.uint64(_COST)) & ((1 << layout.COST_BITS) - 1)
     return shift + (to - start) - (bounds[done] - bounds[position]), cost
 
 
@@ -93,23 +86,25 @@ def draw_candidate(tables, operator, slot, word):
     packed = tables.candidates[
         np.uint64(tables.rows[operator, slot, 0]) + (scaled >> np.uint64(32))
     ]
-    fraction = np.uint32(word) >> np.uint32(32 - KEEP_BITS)
-    keep = np.uint32(packed >> np.uint64(2 * (TEXT_BITS + KIND_BITS)))
+    fraction = np.uint32(word) >> np.uint32(32 - layout.KEEP_BITS)
+    keep = np.uint32(packed >> np.uint64(2 * (layout.TEXT_BITS + layout.KIND_BITS)))
     if fraction >= keep:
-        packed >>= np.uint64(TEXT_BITS + KIND_BITS)
+        packed >>= np.uint64(layout.TEXT_BITS + layout.KIND_BITS)
     return packed
 
 
 @inlined
 def draw_span_candidate(row, candidates, word):
     """Return the candidate that replaces a span, by Walker's alias method."""
-    first = row & np.uint64((1 << COUNT_SHIFT) - 1)
-    count = (row >> np.uint64(COUNT_SHIFT)) & np.uint64((1 << (SOURCE_SHIFT - COUNT_SHIFT)) - 1)
+    first = row & np.uint64((1 << layout.COUNT_SHIFT) - 1)
+    count = (row >> np.uint64(layout.COUNT_SHIFT)) & np.uint64(
+        (1 << (layout.SOURCE_SHIFT - layout.COUNT_SHIFT)) - 1
+    )
     chosen = first + (((word >> np.uint64(32)) * count) >> np.uint64(32))
     packed = candidates[chosen, 0]
-    fraction = np.uint32(word) >> np.uint32(32 - KEEP_BITS)
-    if fraction >= np.uint32(packed >> np.uint64(64 - KEEP_BITS)):
-        chosen = first + ((packed >> np.uint64(_ALIAS)) & np.uint64((1 << ALIAS_BITS) - 1))
+    fraction = np.uint32(word) >> np.uint32(32 - layout.KEEP_BITS)
+    if fraction >= np.uint32(packed >> np.uint64(64 - layout.KEEP_BITS)):
+        chosen = first + ((packed >> np.uint64(_ALIAS)) & np.uint64((1 << layout.ALIAS_BITS) - 1))
     return chosen
 
 

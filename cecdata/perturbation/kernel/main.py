@@ -12,13 +12,7 @@ import numpy.typing as npt
 
 from cecdata import lm
 from cecdata.common.kernels import entry_with, inlined
-from cecdata.perturbation.kernel.edit import (
-    copy_bytes,
-    edit_character,
-    edit_span,
-    is_new,
-    measure_distance,
-)
+from cecdata.perturbation.kernel import edit
 from cecdata.perturbation.kernel.fluency import read_words, redraw_edits
 from cecdata.perturbation.kernel.layout import Draws, Output, Scratch, Sentences, Tables
 from cecdata.perturbation.kernel.positions import (
@@ -157,7 +151,7 @@ def _write_copy(text, length, drawn, count, at, edits, tables, scratch, out):
     # the next edit, or skipping a copy that moves no byte, would cost a mispredicted branch.
     shift, first_edit, distance, exact = at - scratch.bounds[0], edits, 0, True
     if drawn >= 0:
-        copy_bytes(out.data, at, text.data, scratch.bounds[0], scratch.bounds[length])
+        edit.copy_bytes(out.data, at, text.data, scratch.bounds[0], scratch.bounds[length])
     else:
         shift = at - scratch.bounds[length]
     mixed = drawn == len(tables.inserts)
@@ -165,17 +159,17 @@ def _write_copy(text, length, drawn, count, at, edits, tables, scratch, out):
         position, word = scratch.chosen[k], scratch.words[k]
         operator = scratch.operators[k] if mixed else drawn
         if tables.spans.row[operator] >= 0:
-            shift, cost = edit_span(
+            shift, cost = edit.edit_span(
                 tables, operator, position, length, scratch, text.data, word, shift, out, edits
             )
             exact &= count == 1
             distance += cost
         else:
-            shift, facts = edit_character(
+            shift, facts = edit.edit_character(
                 tables, operator, position, length, scratch, text.data, word, shift, out, edits
             )
             if count > 1:
-                exact &= is_new(scratch.points, length, facts)
+                exact &= edit.is_new(scratch.points, length, facts)
                 # in a mixed pair, a deletion and an insertion may together be one substitution
                 exact &= facts & np.uint64(0xFF) != 0 or not mixed
             distance += tables.cost[operator]
@@ -184,7 +178,7 @@ def _write_copy(text, length, drawn, count, at, edits, tables, scratch, out):
         # Of several edits, one may introduce a character that the target has, so the sum is only
         # an upper bound. The cost of a single edit is exact: a replacement never has the replaced
         # character, so nothing matches between the common prefix and the common suffix.
-        distance = measure_distance(out, first_edit, edits, tables, distance, scratch)
+        distance = edit.measure_distance(out, first_edit, edits, tables, distance, scratch)
     return shift + scratch.bounds[length], edits, distance
 
 

@@ -9,24 +9,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from cecdata.common.kernels import called, inlined, read_code_point
-from cecdata.perturbation.kernel.layout import (
-    CLINGS_AFTER,
-    CLINGS_BEFORE,
-    CLINGS_BOTH,
-    FINAL,
-    FIRST_SLOT,
-    GOES_ON,
-    KEY_FACTOR,
-    KNOWN_BITS,
-    LAST,
-    OPERATORS_SHIFT,
-    PAIR_FACTOR,
-    PLAIN,
-    REGIONAL,
-    SHARED,
-    TAG_BITS,
-    TAIL_OPERATORS_SHIFT,
-)
+from cecdata.perturbation.kernel import layout
 
 _CR, _LF, _LESS, _MORE = 0x0D, 0x0A, 0x3C, 0x3E
 _LONGEST_PLACEHOLDER = 32  # most code points between < and >
@@ -45,9 +28,9 @@ def read_sentence(data, start, stop, tables, insert_mask, scratch):
         point, at = read_code_point(data, at)
         value = np.uint32(code_points[point])
         slot = np.uint32(0)
-        if value >= FIRST_SLOT:
-            slot = value - np.uint32(FIRST_SLOT - 1)
-        elif value != PLAIN or point == _LESS or point == _CR:
+        if value >= layout.FIRST_SLOT:
+            slot = value - np.uint32(layout.FIRST_SLOT - 1)
+        elif value != layout.PLAIN or point == _LESS or point == _CR:
             special = True
         points[length] = point
         slots[length] = slot
@@ -79,25 +62,25 @@ def apply_protection(protected, first, length, insert_mask, scratch):
 @inlined
 def clings(value, how):
     """Return whether a code point of this class joins its neighbour on that side."""
-    return value == how or value == CLINGS_BOTH
+    return value == how or value == layout.CLINGS_BOTH
 
 
 @called
 def _keep_clusters(length, code_points, insert_mask, scratch):
     """Forbid an insertion inside a grapheme cluster, and the replacement of a base with marks."""
-    points, mask, slots, before = scratch.points, scratch.mask, scratch.slots, PLAIN
+    points, mask, slots, before = scratch.points, scratch.mask, scratch.slots, layout.PLAIN
     for i in range(length + 1):
-        kind = PLAIN
-        if i < length and code_points[points[i]] < FIRST_SLOT:
+        kind = layout.PLAIN
+        if i < length and code_points[points[i]] < layout.FIRST_SLOT:
             kind = np.int64(code_points[points[i]])
-        if clings(before, CLINGS_AFTER):
+        if clings(before, layout.CLINGS_AFTER):
             mask[i], slots[i] = 0, 0  # a position without a slot is in no span
-        if clings(kind, CLINGS_BEFORE):
+        if clings(kind, layout.CLINGS_BEFORE):
             mask[i] &= ~np.uint16(insert_mask)
             if i > 0:
                 mask[i - 1] &= np.uint16(insert_mask)
                 slots[i - 1] = 0
-        if before == REGIONAL and kind == REGIONAL:
+        if before == layout.REGIONAL and kind == layout.REGIONAL:
             mask[i] &= ~np.uint16(insert_mask)
         if 0 < i < length and points[i - 1] == _CR and points[i] == _LF:
             mask[i] &= ~np.uint16(insert_mask)
@@ -133,8 +116,8 @@ def _find_placeholder_end(points, i, length):
     return i
 
 
-_TAG = (1 << TAG_BITS) - 1
-_OPERATORS = (1 << (GOES_ON - OPERATORS_SHIFT)) - 1
+_TAG = (1 << layout.TAG_BITS) - 1
+_OPERATORS = (1 << (layout.GOES_ON - layout.OPERATORS_SHIFT)) - 1
 
 
 @intrinsic
@@ -152,7 +135,7 @@ def find_heads(length, spans, scratch):
     """Write the positions where a span may begin into `scratch.maybe`, their heads into `begun`."""
     slots, maybe, count = scratch.slots, scratch.maybe, np.uint64(0)
     for i in range(np.uint64(max(length - 1, 0))):
-        bit = np.uint64(_spread_pair(slots, i) >> np.uint32(TAG_BITS))
+        bit = np.uint64(_spread_pair(slots, i) >> np.uint32(layout.TAG_BITS))
         maybe[count] = i
         # a bitmap of 64 KiB answers most questions without leaving the cache
         count += (spans.starts[bit >> np.uint64(6)] >> (bit & np.uint64(63))) & np.uint64(1)
@@ -162,8 +145,10 @@ def find_heads(length, spans, scratch):
         position, entry = _find_entry(spread, spans)
         # the bit and the tag together identify a head
         known = np.uint64((entry ^ spread) & np.uint32(_TAG) == 0)
-        able = np.uint64((entry >> np.uint32(OPERATORS_SHIFT)) & np.uint32(_OPERATORS)) * known
-        more = np.uint64((entry >> np.uint32(GOES_ON)) & np.uint32(1)) * known
+        able = (
+            np.uint64((entry >> np.uint32(layout.OPERATORS_SHIFT)) & np.uint32(_OPERATORS)) * known
+        )
+        more = np.uint64((entry >> np.uint32(layout.GOES_ON)) & np.uint32(1)) * known
         more &= _may_go_on(slots, i, spans.longer)
         scratch.begun[c] = position << np.uint64(32) | able << np.uint64(1) | more
     scratch.count[0] = count
@@ -173,20 +158,20 @@ def find_heads(length, spans, scratch):
 def _spread_pair(slots, i):
     """Return the slots of the two characters from position i on, spread over 32 bits."""
     head = slots[i] | slots[i + np.uint64(1)] << np.uint32(16)
-    return np.uint32(head * np.uint32(PAIR_FACTOR))
+    return np.uint32(head * np.uint32(layout.PAIR_FACTOR))
 
 
 @inlined
 def _find_entry(spread, spans):
     """Return the (position, entry) in `heads` of two slots whose bit is set."""
-    bit = np.uint64(spread >> np.uint32(TAG_BITS))
+    bit = np.uint64(spread >> np.uint32(layout.TAG_BITS))
     word, below = bit >> np.uint64(6), (np.uint64(1) << (bit & np.uint64(63))) - np.uint64(1)
     position = np.uint64(spans.before[word]) + count_bits(spans.starts[word] & below)
     entry = spans.heads[position]
-    if entry >> np.uint32(SHARED) & np.uint32(1):  # one in nine
-        position = np.uint64(entry & np.uint32((1 << SHARED) - 1))
+    if entry >> np.uint32(layout.SHARED) & np.uint32(1):  # one in nine
+        position = np.uint64(entry & np.uint32((1 << layout.SHARED) - 1))
         entry = spans.heads[position]
-        while (entry ^ spread) & np.uint32(_TAG) and not entry >> np.uint32(FINAL):
+        while (entry ^ spread) & np.uint32(_TAG) and not entry >> np.uint32(layout.FINAL):
             position += np.uint64(1)
             entry = spans.heads[position]
     return position, entry
@@ -197,7 +182,7 @@ def _may_go_on(slots, i, longer):
     """Return 1 if a span may begin with the three characters from i on; false hits are rare."""
     three = np.uint64(slots[i] | slots[i + np.uint64(1)] << np.uint32(16))
     three |= np.uint64(slots[i + np.uint64(2)]) << np.uint64(32)
-    bit = (three * np.uint64(KEY_FACTOR)) >> np.uint64(64 - KNOWN_BITS)
+    bit = (three * np.uint64(layout.KEY_FACTOR)) >> np.uint64(64 - layout.KNOWN_BITS)
     return (longer[bit >> np.uint64(6)] >> (bit & np.uint64(63))) & np.uint64(1)
 
 
@@ -232,11 +217,11 @@ def _find_longest(i, column, head, size, spans, slots):
     tail, longest, more = np.int64(spans.first[head]), head, True
     while more:
         entry = spans.tails[tail]
-        longer = np.int64((entry >> np.uint64(TAIL_OPERATORS_SHIFT + column)) & np.uint64(1))
+        longer = np.int64((entry >> np.uint64(layout.TAIL_OPERATORS_SHIFT + column)) & np.uint64(1))
         longer *= _match_tail(entry, slots, i)
         if longer > size:
             longest, size = len(spans.heads) + tail, longer
-        more = not entry >> np.uint64(LAST)
+        more = not entry >> np.uint64(layout.LAST)
         tail += 1
     return longest, size
 

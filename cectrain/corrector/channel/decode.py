@@ -11,22 +11,7 @@ from numpy.typing import NDArray
 from cecdata import lm as lm_room
 from cecdata.common.kernels import called, entry_with
 from cecdata.lm.kernels import find_bigram
-from cectrain.corrector.channel.lattice import (
-    add_edited_edges,
-    add_observed_edges,
-    chain_edges,
-    fill_bounds,
-    log_prob_of_triple,
-    score_observed,
-)
-from cectrain.corrector.channel.layout import (
-    LONGEST_CLAUSE,
-    MOST_STATES,
-    MOST_STEPS,
-    MOST_WORD,
-    Clause,
-    guard_recurring,
-)
+from cectrain.corrector.channel import lattice, layout
 
 
 @called
@@ -61,7 +46,7 @@ def _number_states(work, used):
         work.low[edge] = state
         work.states[edge] = 1 if work.start[edge] == 0 else work.leading[work.start[edge]]
         total += work.states[edge]
-        if total > MOST_STATES:
+        if total > layout.MOST_STATES:
             return -1
         while state < total:
             work.entry[state], work.previous[state] = edge, left
@@ -69,7 +54,7 @@ def _number_states(work, used):
                 steps += work.states[left]
                 left = work.chain[left]
             state += 1
-    return total if steps <= MOST_STEPS else -1
+    return total if steps <= layout.MOST_STEPS else -1
 
 
 @called
@@ -93,7 +78,7 @@ def _run_forward(lm, work, cool, total):
         best = -1e9
         for k in range(count):
             before = first + k
-            score = price + log_prob_of_triple(lm, work.slot[before], left, word)
+            score = price + lattice.log_prob_of_triple(lm, work.slot[before], left, word)
             score += work.best[before]
             work.step[steps + k] = score
             if score > best:
@@ -172,18 +157,18 @@ def _is_han(point):
 def _read_clause(clause):
     """Fill the edges of a clause; return how many, or 0 where none is edited."""
     length, lm, work = len(clause.points), clause.lm, clause.work
-    observed = add_observed_edges(clause)
-    chain_edges(length, work, 0, observed)
-    floor = score_observed(length, lm, work, observed) - np.float32(clause.settings.margin)
-    fill_bounds(length, lm, work)
-    used = add_edited_edges(clause, floor, observed)
+    observed = lattice.add_observed_edges(clause)
+    lattice.chain_edges(length, work, 0, observed)
+    floor = lattice.score_observed(length, lm, work, observed) - np.float32(clause.settings.margin)
+    lattice.fill_bounds(length, lm, work)
+    used = lattice.add_edited_edges(clause, floor, observed)
     if used == observed:
         return 0
-    chain_edges(length, work, observed, used)
+    lattice.chain_edges(length, work, observed, used)
     cool = 1.0 / clause.settings.temperature
     while not _fill_posteriors(length, lm, work, cool, used):
         used = observed + (used - observed) // 2
-        chain_edges(length, work, 0, used)
+        lattice.chain_edges(length, work, 0, used)
     return used
 
 
@@ -194,7 +179,7 @@ def _find_cut(length, work, used):
     Only words that begin before the last `MOST_WORD` characters are known whole.
     """
     best, fewest = length, used
-    for place in range(length // 2, length - MOST_WORD + 2):
+    for place in range(length // 2, length - layout.MOST_WORD + 2):
         crossing = 0
         for edge in range(used):
             crossing += work.start[edge] < place < work.end[edge]
@@ -250,22 +235,22 @@ def correct_sentences(points, offsets, guard, lm, channel, settings, least, work
     rows = 0
     for sentence in range(len(offsets) - 1):
         begin, stop = offsets[sentence], offsets[sentence + 1]
-        guard_recurring(points, begin, stop, np.float32(settings.recurring), guard)
+        layout.guard_recurring(points, begin, stop, np.float32(settings.recurring), guard)
         while begin < stop:
             if not _is_han(points[begin]):
                 begin += 1
                 continue
             n = 1
-            while n < LONGEST_CLAUSE and begin + n < stop and _is_han(points[begin + n]):
+            while n < layout.LONGEST_CLAUSE and begin + n < stop and _is_han(points[begin + n]):
                 n += 1
             place = begin - offsets[sentence]
             for k in range(n):
                 work.guard[k] = guard[begin + k]
-            clause = Clause(points[begin : begin + n], lm, channel, settings, work)
+            clause = layout.Clause(points[begin : begin + n], lm, channel, settings, work)
             used = _read_clause(clause)
-            if n == LONGEST_CLAUSE and begin + n < stop and _is_han(points[begin + n]):
+            if n == layout.LONGEST_CLAUSE and begin + n < stop and _is_han(points[begin + n]):
                 n = _find_cut(n, work, max(used, work.first[n]))
-                clause = Clause(points[begin : begin + n], lm, channel, settings, work)
+                clause = layout.Clause(points[begin : begin + n], lm, channel, settings, work)
                 used = _read_clause(clause)
             for edge in range(work.first[n], used):
                 edited = edge - work.first[n]
