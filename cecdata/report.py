@@ -241,6 +241,7 @@ def draw_sample(dataset: Dataset, most: int) -> Sample:
 
 
 def _read_first(out: Path, paths: Sequence[str], schema: pa.Schema, most: int) -> pl.DataFrame:
+    """Return at most so many rows of Parquet files."""
     if not paths:
         return pl.DataFrame(pl.from_arrow(schema.empty_table()))
     try:

@@ -97,49 +97,47 @@ def count_for_faspell(rows: Sequence[Row], positions: Positions) -> dict[str, In
 
 def report_faspell(sums: Totals, prefix: str) -> Report:
     """Return the port's numbers and the original test's fractions, each loose and strict."""
-    at = {name: sums[f"{prefix}{name}"] for name in FASPELL_FIELDS}
+    counts = {name: sums[f"{prefix}{name}"] for name in FASPELL_FIELDS}
     table: Report = {}
     for mode in ("loose", "strict"):
-        table[f"faspell_port_{mode}"] = _report_port(at, mode)
-        table[f"faspell_test_unit_{mode}"] = _list_fractions(at, mode)
+        table[f"faspell_port_{mode}"] = _report_port(counts, mode)
+        table[f"faspell_test_unit_{mode}"] = _list_fractions(counts, mode)
     return table
 
 
-def _report_port(at: Totals, mode: str) -> Report:
-    rows = at["rows"]
-    table: Report = {"all_sent_count": rows}
+def _report_port(counts: Totals, mode: str) -> Report:
+    """Return the numbers of pycorrector's port of FASPell's evaluation, in one mode."""
+    table: Report = {"all_sent_count": counts["rows"]}
     for name, hits, pred, gold in (
-        ("det_char", at["char_found"], at["char_pred"], at["char_gold"]),
-        ("cor_char", at["char_fixed"], at["char_pred"], at["char_gold"]),
-        ("det_sent", at[mode], at["pred"], at["gold"]),
-        ("cor_sent", at["right"], at["pred"], at["gold"]),
+        ("det_char", "char_found", "char_pred", "char_gold"),
+        ("cor_char", "char_fixed", "char_pred", "char_gold"),
+        ("det_sent", mode, "pred", "gold"),
+        ("cor_sent", "right", "pred", "gold"),
     ):
-        counts = (hits, pred - hits, gold - hits)
-        table[f"{name}_counts"] = list(counts)
-        for part, value in zip(("p", "r", "f1"), compute_prf(*counts), strict=True):
+        tp = counts[hits]
+        fp, fn = counts[pred] - tp, counts[gold] - tp
+        table[f"{name}_counts"] = [tp, fp, fn]
+        for part, value in zip(("p", "r", "f1"), compute_prf(tp, fp, fn), strict=True):
             table[f"{name}_{part}"] = value
-    table["det_sent_acc"] = (at[mode] + at["clean_right"]) / rows
-    table["cor_sent_acc"] = at["equal"] / rows
+    table["det_sent_acc"] = (counts[mode] + counts["clean_right"]) / counts["rows"]
+    table["cor_sent_acc"] = counts["equal"] / counts["rows"]
     return table
 
 
-def _list_fractions(at: Totals, mode: str) -> Report:
+def _list_fractions(counts: Totals, mode: str) -> Report:
     """Return the fractions that the original test of FASPell prints, in one mode."""
-    rows = at["rows"]
-    hits, alike = at[mode], at[mode] + at["clean_right"]
     return {
-        "det": _report_unit(at, at["char_found"], hits, f"{alike}/{rows}"),
-        "cor": _report_unit(at, at["char_fixed"], at["right"], f"{at['equal']}/{rows}"),
-    }
-
-
-def _report_unit(at: Totals, characters: int, sentences: int, accuracy: str) -> Report:
-    return {
-        "char_p": f"{characters}/{at['char_pred']}",
-        "char_r": f"{characters}/{at['char_gold']}",
-        "sent_p": f"{sentences}/{at['pred']}",
-        "sent_r": f"{sentences}/{at['gold']}",
-        "sent_a": accuracy,
+        name: {
+            "char_p": f"{counts[characters]}/{counts['char_pred']}",
+            "char_r": f"{counts[characters]}/{counts['char_gold']}",
+            "sent_p": f"{counts[sentences]}/{counts['pred']}",
+            "sent_r": f"{counts[sentences]}/{counts['gold']}",
+            "sent_a": f"{right}/{counts['rows']}",
+        }
+        for name, characters, sentences, right in (
+            ("det", "char_found", mode, counts[mode] + counts["clean_right"]),
+            ("cor", "char_fixed", "right", counts["equal"]),
+        )
     }
 
 

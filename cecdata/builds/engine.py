@@ -193,7 +193,7 @@ class Cluster:
         resources = ray.cluster_resources()
         gpus = resources.get("GPU", 0.0) if step.encoder else 0.0
         gpu = float(min(1.0, gpus / resources["CPU"]))  # each is shared by as many as possible
-        task = ray.remote(num_cpus=1, num_gpus=gpu, max_retries=_RETRIES)(_make_task)
+        task = ray.remote(num_cpus=1, num_gpus=gpu, max_retries=_RETRIES)(Step.__call__)
         shared = ray.put(step)
         waiting = iter(numbers)
         running: set[Any] = set()
@@ -207,8 +207,3 @@ class Cluster:
             for reference in ready:
                 progress.advance_bar(step.name, 1, len(numbers))
                 yield ray.get(reference)
-
-
-def _make_task(step: Step, number: int) -> Done:
-    """Run one task of a stage, as Ray calls it."""
-    return step(number)

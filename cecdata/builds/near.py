@@ -59,7 +59,7 @@ class DistinctNear(Distinct):
         """Return the sentences that are near to none kept before, and the others as rejected."""
         near = [seen.find_or_add(text) for text in kept.column("text").to_pylist()]
         bad = pa.array([pair is not None for pair in near], pa.bool_())
-        details = [f"{pair[1]} edits from {pair[0]}" for pair in near if pair is not None]
+        details = [f"{distance} edits from {text}" for text, distance in filter(None, near)]
         rows = name_files(kept.filter(bad), self.source.labels)
         return kept.filter(pc.invert(bad)), reject_rows(rows, "near_duplicate", details)
 

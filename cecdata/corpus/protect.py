@@ -34,8 +34,8 @@ def mark_spans(data: Bytes, offsets: Ints) -> Bytes:
     """
     marks = np.zeros(int(offsets[-1]) - int(offsets[0]), np.uint8)
     longest = int(np.diff(offsets).max()) if len(offsets) > 1 else 0
-    count, some = _mark_rows(data, offsets, np.empty(longest + 4, np.uint32), marks)
-    return marks[: count if some else 0]
+    count, has_marks = _mark_rows(data, offsets, np.empty(longest + 4, np.uint32), marks)
+    return marks[: count if has_marks else 0]
 
 
 @compiled

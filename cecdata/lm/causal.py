@@ -367,18 +367,17 @@ class CausalScorer(LanguageModel):
     def _set_competing(self, competing: Tensor) -> None:
         """Let only these tokens [vocabulary] compete in packed passes."""
         layer = self._model.get_output_embeddings()
-        bias = getattr(layer, "bias", None)
-        self._output = layer.weight.detach(), None if bias is None else bias.detach()
-        self._competes = competing.to(self.device)
-        weight, of_bias = self._output
+        weight, bias = layer.weight.detach(), getattr(layer, "bias", None)
+        bias = None if bias is None else bias.detach()
+        self._output, self._competes = (weight, bias), competing.to(self.device)
         if not competing.all():
-            places = self._competes.nonzero()[:, 0]
-            weight, of_bias = weight[places], None if of_bias is None else of_bias[places]
-        self._rows = weight, of_bias
+            chosen = self._competes.nonzero()[:, 0]
+            weight, bias = weight[chosen], None if bias is None else bias[chosen]
+        self._competing_output = weight, bias
 
     def _compute_logits(self, states: Tensor) -> Tensor:
         """Return the logits [rows, competing] of states [rows, D]."""
-        weight, bias = self._rows
+        weight, bias = self._competing_output
         return self._torch.nn.functional.linear(states, weight, bias).float()
 
     @contextmanager

@@ -54,7 +54,10 @@ def find_shift(size):
 
 @compiled
 def make_marks(slots, shift, low):
-    """Return the marks of a hash table whose keys are above the `low` bits of its slots."""
+    """Return bits that say which keys a hash table may hold, for `_may_hold`.
+
+    A slot has its key above its `low` bits.
+    """
     marks = np.zeros((len(slots) << MARKS) >> 6, np.uint64)
     for slot in slots:
         if slot != EMPTY:

@@ -40,7 +40,8 @@ class Histogram:
     def __init__(self, config: Config, tables: Compiled | None = None) -> None:
         tables = tables or compile_recipe(config)
         self.config, self.tables, self._priors = config, tables, _list_priors(config, tables)
-        shape = (len(tables.operators), config.max_chars + 1, config.max_chars + 2)
+        lengths, positions = config.max_chars + 1, config.max_chars + 2  # each from 0 on
+        shape = len(tables.operators), lengths, positions
         self.counts: npt.NDArray[np.int64] = np.zeros(shape, np.int64)
 
     def add(self, text: pa.Array) -> None:

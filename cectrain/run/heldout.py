@@ -132,16 +132,18 @@ class BestPolicy:
         self, folder: Path, first: HeldOut, policy: Policy, log: Callable[[str], None]
     ) -> None:
         """Read what an earlier call left in `folder`, or begin with the policy before PPO."""
-        self._folder, self._limit = folder, first.over_correction or 0.0
-        saved = checkpoints.find_newest(folder, log)
-        if saved is None:
+        self._folder = folder
+        self._most_over_correction = first.over_correction or 0.0
+        newest = checkpoints.find_newest(folder, log)
+        if newest is None:
             self._save(0, first, policy)
         else:
-            self.batch, self.scores = saved[1], read_held_out(saved[0] / _SCORES)
+            checkpoint, self.batch = newest
+            self.scores = read_held_out(checkpoint / _SCORES)
 
     def compare(self, batch: int, scores: HeldOut, policy: Policy) -> None:
         """Save the policy after this batch if it is better than the best before."""
-        allowed = (scores.over_correction or 0.0) <= self._limit
+        allowed = (scores.over_correction or 0.0) <= self._most_over_correction
         if allowed and _rank_scores(batch, scores) > _rank_scores(self.batch, self.scores):
             self._save(batch, scores, policy)
 

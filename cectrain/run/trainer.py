@@ -192,12 +192,12 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         """Return candidates, written from drafts where the model allows that."""
         started = time.perf_counter()
         if self._drafts:
-            made = self._write_drafts(prompt_ids), None
+            candidates, log_probs = self._write_drafts(prompt_ids), None
         else:
-            made = super()._generate_single_turn(prompt_ids, *args, **kwargs)
-        seconds, tokens = time.perf_counter() - started, sum(len(ids) for ids in made[0])
+            candidates, log_probs = super()._generate_single_turn(prompt_ids, *args, **kwargs)
+        seconds, tokens = time.perf_counter() - started, sum(map(len, candidates))
         self._note(generation_tokens_per_s=tokens / max(seconds, 1e-9))
-        return made
+        return candidates, log_probs
 
     def _write_drafts(self, prompt_ids: Any) -> list[list[int]]:
         """Return the tokens of candidates, for which the sources are the drafts."""

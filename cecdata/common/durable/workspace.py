@@ -10,15 +10,7 @@ from pathlib import Path
 from typing import final
 
 from cecdata.common.codec import seal_object, unseal_object
-from cecdata.common.durable.files import (
-    FileRecord,
-    find_path_below,
-    naming_errors,
-    publish,
-    write,
-    write_bytes,
-    write_text,
-)
+from cecdata.common.durable import files
 from cecdata.common.durable.state import Journal, Lock
 from cecdata.common.errors import RefusedError
 
@@ -79,15 +71,15 @@ class Workspace:
 
     def write(
         self, name: str, fill: Callable[[Path], None], check: Callable[[Path], None] | None = None
-    ) -> FileRecord:
+    ) -> files.FileRecord:
         """Write the file `name` below the root as `durable.write` does."""
-        return write(self._record_file(name), fill, check, tmp=self.tmp)
+        return files.write(self._record_file(name), fill, check, tmp=self.tmp)
 
-    def write_bytes(self, name: str, data: bytes) -> FileRecord:
+    def write_bytes(self, name: str, data: bytes) -> files.FileRecord:
         """Write the file `name` below the root as `durable.write_bytes` does."""
-        return write_bytes(self._record_file(name), data, tmp=self.tmp)
+        return files.write_bytes(self._record_file(name), data, tmp=self.tmp)
 
-    def write_text(self, name: str, text: str) -> FileRecord:
+    def write_text(self, name: str, text: str) -> files.FileRecord:
         """Write the UTF-8 of `text` as `write_bytes` does."""
         return self.write_bytes(name, text.encode("utf-8"))
 
@@ -105,7 +97,7 @@ class Workspace:
         if before is not None:
             moved.update(before["names"])
         self.journal.record(_MOVED, final, names=sorted(moved))
-        publish(source, target, again=before is not None and target.exists())
+        files.publish(source, target, again=before is not None and target.exists())
 
     def _record_file(self, name: str) -> Path:
         """Return the path of a file below the root, which the journal records as ours."""
@@ -134,7 +126,7 @@ class Workspace:
             self.journal = Journal(self.state / _JOURNAL)
         else:
             self.resumed = True
-        with naming_errors(self.tmp):
+        with files.naming_errors(self.tmp):
             shutil.rmtree(self.tmp, ignore_errors=True)  # temporary files of a killed run
             self.tmp.mkdir(exist_ok=True)
         if not self._has_begun():
@@ -142,7 +134,7 @@ class Workspace:
 
     def _read_fingerprint(self) -> bytes:
         """Return the bytes of the fingerprint; none where it is missing."""
-        with naming_errors(self._fingerprint):
+        with files.naming_errors(self._fingerprint):
             return self._fingerprint.read_bytes() if self._fingerprint.exists() else b""
 
     def _has_begun(self) -> bool:
@@ -162,8 +154,8 @@ class Workspace:
         return paths
 
     def _list_files(self) -> list[Path]:
-        files = (path for path in self.root.rglob("*") if not path.is_dir())
-        return sorted(path for path in files if not path.is_relative_to(self.state))
+        paths = (path for path in self.root.rglob("*") if not path.is_dir())
+        return sorted(path for path in paths if not path.is_relative_to(self.state))
 
     def clear(self) -> None:
         """Remove all files that runs here wrote; raise RefusedError where others exist."""
@@ -175,7 +167,7 @@ class Workspace:
                 f"{self.root} holds {len(foreign)} file(s) that this tool did not write: {some}. "
                 "Move these files elsewhere, or choose another output folder."
             )
-        with naming_errors(self.root):
+        with files.naming_errors(self.root):
             for path in sorted(owned):
                 path.unlink(missing_ok=True)
             for folder in sorted((p for p in self.root.rglob("*") if p.is_dir()), reverse=True):
@@ -211,7 +203,7 @@ def _make_state(root: Path, state: Path) -> None:
             f"{root} is a link to {root.readlink()}, which does not exist: make that folder, or "
             "name another one"
         )
-    with naming_errors(state):
+    with files.naming_errors(state):
         if root.is_dir() and not os.path.lexists(state) and any(root.iterdir()):
             raise RefusedError(
                 f"{root} is not empty and has no {STATE}, which names the files of this tool: "
@@ -228,8 +220,8 @@ def _refuse_links(state: Path) -> None:
     No run makes one there, but git and tar can bring one, and its target is not ours to remove.
     """
     links = [state] if state.is_symlink() else []
-    for folder, folders, files in os.walk(state) if not links else ():
-        links += (p for p in (Path(folder) / n for n in (*folders, *files)) if p.is_symlink())
+    for folder, folders, names in os.walk(state) if not links else ():
+        links += (p for p in (Path(folder) / n for n in (*folders, *names)) if p.is_symlink())
     if links:
         raise RefusedError(
             f"{links[0]} is a link, which may point outside the folder: remove it, or choose "
@@ -245,7 +237,7 @@ def write_beside(root: Path, texts: Mapping[str, str]) -> None:
     _refuse_links(root / STATE)
     for name in texts:
         try:
-            find_path_below(root, name)
+            files.find_path_below(root, name)
         except ValueError as error:
             raise RefusedError(f"{error}: remove it, or choose another output folder") from error
     if (path := root / STATE / _JOURNAL).is_file():
@@ -254,7 +246,7 @@ def write_beside(root: Path, texts: Mapping[str, str]) -> None:
             if journal.get(_WRITTEN, name) is None:
                 journal.record(_WRITTEN, name)
     for name, text in texts.items():
-        write_text(root / name, text)
+        files.write_text(root / name, text)
 
 
 def fingerprint(identity: Mapping[str, object]) -> bytes:

@@ -214,7 +214,8 @@ def _read_records(delimiter: str, source: Source) -> Iterator[Record | Reject]:
         feed, _, records = _open_table(stream, source, delimiter, None)
         for record in records:
             if record is not None:
-                yield Record(record[0], record[1] or [""])
+                row, fields = record
+                yield Record(row, fields or [""])
             yield from feed.rejects
             feed.rejects.clear()
         yield from feed.rejects
@@ -277,18 +278,19 @@ def _read_batches(
 def _gather_rows(
     feed: _Feed, source: Source, records: list[_Record], columns: list[int | None]
 ) -> Rows:
+    """Return the texts, origins and licences of records, which are in these columns."""
     import pyarrow as pa
 
     from cecdata.corpus.rows import build_rows
 
-    values = [
+    texts, *names = (
         None if column is None else [fields[column] if fields else "" for _, fields in records]
         for column in columns
-    ]
-    text = [field.encode("utf-8", "surrogateescape") for field in values[0] or ()]
+    )
+    text = [field.encode("utf-8", "surrogateescape") for field in texts or ()]
     origin, licence = (
-        None if names is None else pa.array(map(_make_readable, names), pa.string())
-        for names in values[1:]
+        None if fields is None else pa.array(map(_make_readable, fields), pa.string())
+        for fields in names
     )
     rejects, feed.rejects = feed.rejects, []
     numbers = np.array([row for row, _ in records], np.int64)
