@@ -612,7 +612,7 @@ def test_a_training_run_has_tables(tmp_path):
 def test_each_worker_has_cores_and_a_gpu_of_its_own(monkeypatch):
     """Where workers exceed the GPUs they share them; without a GPU nothing is said of them."""
     monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
-    monkeypatch.setattr("experiments.training.runs.usable_cores", lambda: 16)
+    monkeypatch.setattr("experiments.training.runs.count_usable_cores", lambda: 16)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     assert [place["CUDA_VISIBLE_DEVICES"] for place in worker_env(3)] == ["0", "1", "0"]
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")
