@@ -128,11 +128,8 @@ class Store:
 
     def read(self, name: str) -> bytes:
         """Return the bytes of an object."""
-        with (
-            self._naming(name),
-            self._files.open_input_stream(self._find_path(name)) as stream,
-        ):
-            return bytes(stream.read())
+        with self.opened(name) as file:
+            return bytes(file.read())
 
     def remove(self, name: str) -> None:
         """Remove an object."""
