@@ -135,13 +135,15 @@ def _match_glob(pattern: str, form: str | None) -> list[Source]:
     # pathlib's glob takes no absolute pattern
     folder, rest = split_at_folder(pattern)
     names = glob.glob(rest, root_dir=folder or None, recursive=True)  # noqa: PTH207
-    files = sorted(path for path in (folder / name for name in names) if path.is_file())
-    if not files:
+    paths = sorted(path for path in (folder / name for name in names) if not path.is_dir())
+    if not paths:
         brackets = ". In a glob, [x] stands for x, and [[]x] for [x]" if "[" in pattern else ""
         raise InputError(f"{pattern}: no file matches this glob{brackets}")
     sources = [
-        _check_leniently(path) if _NOT_UTF8.search(str(path)) else _check_file(path, form=form)
-        for path in files
+        _check_file(path, form=form)
+        if path.is_file() and not _NOT_UTF8.search(str(path))
+        else _check_leniently(path)
+        for path in paths
     ]
     if all(source.problem for source in sources):
         raise InputError(sources[0].detail)
