@@ -144,9 +144,7 @@ def _list_parts(title: str, parts: Mapping[str, Mapping[str, Any]]) -> Iterator[
         return
     yield f"  {title:<30} {'n':>6} {'P':>7} {'R':>7} {'F':>7}"
     for name, part in parts.items():
-        numbers = " ".join(
-            f"{format_percent(rate):>7}" for rate in (part["p"], part["r"], part["f"])
-        )
+        numbers = " ".join(f"{format_percent(part[rate]):>7}" for rate in "prf")
         yield f"    {name:<28} {part['sentences']:>6} {numbers}"
 
 

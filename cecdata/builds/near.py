@@ -109,11 +109,9 @@ def _find_places(length: int) -> tuple[tuple[int, int, int, int, int], ...]:
     Each is the length of the other, the number of its segment, the segment's start and stop in
     this sentence, and the most edits.
     """
-    places = []
-    for other_length in range(
-        length - _find_most_edits(length), length + _find_most_edits(length) + 1
-    ):
-        most = min(_find_most_edits(length), _find_most_edits(other_length))
+    places, farthest = [], _find_most_edits(length)
+    for other_length in range(length - farthest, length + farthest + 1):
+        most = min(farthest, _find_most_edits(other_length))
         for number, start, stop in _cut_segments(other_length):
             for shift in range(-most, most + 1):
                 # the part before the segment needs |shift| edits, the part after it the rest

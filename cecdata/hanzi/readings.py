@@ -106,10 +106,8 @@ def list_homophones(character: str) -> tuple[str, ...]:
         for sibling in _list_characters_by_sound()[str(reading)]
         if sibling != character
     }
-    weight = {
-        sibling: weigh_sound(character, sibling) * find_frequency(sibling) for sibling in others
-    }
-    return tuple(sorted(others, key=lambda sibling: (-weight[sibling], sibling)))
+    weight = {other: weigh_sound(character, other) * find_frequency(other) for other in others}
+    return tuple(sorted(others, key=lambda other: (-weight[other], other)))
 
 
 @cache

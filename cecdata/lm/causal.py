@@ -155,9 +155,8 @@ class CausalScorer(LanguageModel):
     ) -> list[Doubles]:
         """Return the ratios of single tokens; the passes are batched by length."""
         ratios = super().estimate_ratios(texts, changes)
-        rows = {
-            n: self._tokenize(texts[n]) for n, asked in enumerate(changes) if asked and self._words
-        }
+        numbers = [n for n, of_text in enumerate(changes) if of_text and self._words]
+        rows = {n: self._tokenize(texts[n]) for n in numbers}
         readable = (
             n
             for n, ids in rows.items()
@@ -354,9 +353,8 @@ class CausalScorer(LanguageModel):
         places, which = (asked[:, 0] * states.shape[1] + asked[:, 1]).unique(return_inverse=True)
         weight, bias = self._output
         flat = states.flatten(0, 1)[places].to(weight.dtype)
-        whole = torch.cat([self._compute_logits(part).logsumexp(-1) for part in flat.split(64)])[
-            which
-        ]
+        sums = [self._compute_logits(part).logsumexp(-1) for part in flat.split(64)]
+        whole = torch.cat(sums)[which]
         wanted = (flat[which].float() * weight[asked[:, 2]]).sum(-1)
         if bias is not None:
             wanted += bias[asked[:, 2]]

@@ -193,9 +193,9 @@ def find_model(named: str | Path | None = None) -> Ngrams:
     """Return the model that `locate` finds: of several files, or for a field, their mean."""
     models = [*map(read, locate(named))]
     field = models.pop() if models[-1].share else None
-    return (
-        make_mean(models or load_default_models(), field) if field or len(models) > 1 else models[0]
-    )
+    if len(models) == 1 and not field:
+        return models[0]
+    return make_mean(models or load_default_models(), field)
 
 
 def load_default_models() -> list[Ngrams]:

@@ -93,9 +93,8 @@ class Perturber:
             rates[name].per_position if name in rates else 0.0 for name in tables.operators
         ]
         per_position.append(config.mixed_rate)
-        self._counts = count_table(
-            per_position, _find_most_edits(config, tables), config.max_chars + 1
-        )
+        most_edits = _find_most_edits(config, tables)
+        self._counts = count_table(per_position, most_edits, config.max_chars + 1)
         self._names = (*tables.operators, MIXED, UNCHANGED, NONE)
 
     @classmethod

@@ -48,9 +48,8 @@ def _to_tsv(rows: pl.DataFrame, _template: str | None) -> bytes:
 
 def _to_messages(rows: pl.DataFrame, template: str | None) -> bytes:
     """Return a conversation a line: the prompt of the user, the target as the answer."""
-    turns = pl.concat_list(
-        _turn("user", _make_prompts(template)), _turn("assistant", pl.col("target"))
-    )
+    question, answer = _turn("user", _make_prompts(template)), _turn("assistant", pl.col("target"))
+    turns = pl.concat_list(question, answer)
     return rows.select(turns.alias("messages")).write_ndjson().encode()
 
 

@@ -92,11 +92,10 @@ def gather_text(
         **reading,
     )
     with TemporaryDirectory(prefix="cectrain-") as folder:
-        manifest = build(
-            texts, Path(folder) / "pool", config, pool=True, workers=count_usable_cores()
-        )
+        pool = Path(folder) / "pool"
+        manifest = build(texts, pool, config, pool=True, workers=count_usable_cores())
         files = manifest.outputs["train"]
-        paths = tuple(Path(folder) / "pool" / file.path for file in files)
+        paths = tuple(pool / file.path for file in files)
         left_out = dict(manifest.rows.rejected)
         count = sum(file.rows for file in files)
         yield FieldText(paths, count, left_out, texts, config)

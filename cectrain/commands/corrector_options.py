@@ -10,9 +10,9 @@ import click
 
 from cecdata.common.errors import how_to_install
 from cecdata.common.progress import print_lines
+from cectrain.corrector import whole_text
 from cectrain.corrector.folder import COMBINED
 from cectrain.corrector.table import BUILT_IN, FIELD, POLICY, find_model
-from cectrain.corrector.whole_text import Memory
 
 if TYPE_CHECKING:
     from cectrain.corrector.corrector import Corrector
@@ -132,26 +132,19 @@ def load_corrector_for_text(
     if arguments["confidence"] is not None or not suits or not (sample or prevalence):
         return load_corrector(arguments)
     from cectrain.corrector.combined import CombinedProposer
-    from cectrain.corrector.whole_text import (
-        SEEN,
-        estimate_prevalence,
-        find_greatest,
-        find_move,
-        find_threshold,
-    )
 
-    corrector = load_corrector({**arguments, "confidence": SEEN})
+    corrector = load_corrector({**arguments, "confidence": whole_text.SEEN})
     assert isinstance(corrector.proposer, CombinedProposer)
     least = corrector.proposer.weights.least
     if prevalence is None:
-        memory = Memory(sample)
-        reviewed = (memory.review(correction, SEEN) for correction in corrector.stream(sample))
-        prevalence = estimate_prevalence(
-            c for correction in reviewed for c in find_greatest(correction)
+        memory, corrections = whole_text.Memory(sample), corrector.stream(sample)
+        reviewed = (memory.review(correction, whole_text.SEEN) for correction in corrections)
+        prevalence = whole_text.estimate_prevalence(
+            c for correction in reviewed for c in whole_text.find_greatest(correction)
         )
     if prevalence is None:
         return corrector.also(confidence=least)
-    threshold = find_threshold(prevalence, least)
+    threshold = whole_text.find_threshold(prevalence, least)
     share = f"about one sentence in {1 / prevalence:,.0f} has an error"
     print_lines(f"{share}: a confidence of {threshold:g} becomes {least:g} (see --prevalence)")
-    return corrector.move(find_move(threshold, least), least)
+    return corrector.move(whole_text.find_move(threshold, least), least)

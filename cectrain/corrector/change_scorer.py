@@ -143,9 +143,8 @@ class ChangeScorer:
             return
         at, after, before = np.array(compared).T
         outputs = self._policy.compute_states(rows, places)[at]
-        gains = self._policy.compute_logits(outputs, after) - self._policy.compute_logits(
-            outputs, before
-        )
+        logits = self._policy.compute_logits
+        gains = logits(outputs, after) - logits(outputs, before)
         done = 0
         for n, change, count in owners:
             if count:

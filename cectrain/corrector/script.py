@@ -38,9 +38,8 @@ def is_traditional(text: str) -> bool:
     >>> is_traditional("這個问題"), is_traditional("皇后的头发")
     (True, False)
     """
-    return _count_differences(text, simplify(text)) > _count_differences(
-        text, _convert(text, "s2t")
-    )
+    from_simplified = _count_differences(text, simplify(text))
+    return from_simplified > _count_differences(text, _convert(text, "s2t"))
 
 
 def carry_edits(

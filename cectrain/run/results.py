@@ -84,7 +84,7 @@ def publish(
     """Write the model, `heldout.jsonl` and `summary.json`; return the summary, {} off rank 0."""
     if work is None:
         return {}
-    facts = make_summary(job, trained, reward, seconds=seconds)
+    facts = sum_up(job, trained, reward, seconds=seconds)
     staged = f"{STATE}/{MODEL}"
     save_model(job.policy, work.root / staged, facts, job.config.policy.save_dtype)
     work.publish(staged, MODEL)
@@ -94,9 +94,7 @@ def publish(
     return facts
 
 
-def make_summary(
-    job: Job, trained: Trained, reward: RewardConfig, *, seconds: float
-) -> dict[str, Json]:
+def sum_up(job: Job, trained: Trained, reward: RewardConfig, *, seconds: float) -> dict[str, Json]:
     """Return the facts of the run for scripts. Rates are fractions, None without a denominator.
 
     `ppo_batches` is the number that were run, fewer than `ppo.updates` if the run was stopped, and
@@ -218,9 +216,8 @@ def write_result_tables(out: Path, summary: Mapping[str, Json]) -> str:
     tables = [_list_scores(summary, head), (["run", "value"], facts)]
     if wrong:
         tables.insert(1, _write_samples(wrong, after_ppo=bool(summary["ppo_batches"])))
-    return "\n\n".join(
-        [_describe_change(summary), *(markdown.make_table(*table) for table in tables)]
-    )
+    texts = (markdown.make_table(*table) for table in tables)
+    return "\n\n".join([_describe_change(summary), *texts])
 
 
 def _list_scores(summary: Mapping[str, Json], head: str) -> tuple[list[str], list[list[str]]]:

@@ -95,9 +95,8 @@ def run_warm_start(job: Job) -> None:
     if not sft.steps:
         return
     job.score_at_start()
-    job.log(
-        f"{sft.steps:,} supervised steps, learning rate {choose_learning_rate(sft, job.policy):.2g}"
-    )
+    rate = choose_learning_rate(sft, job.policy)
+    job.log(f"{sft.steps:,} supervised steps, learning rate {rate:.2g}")
     stopwatch = Stopwatch()
 
     def log(step: int, values: dict[str, float]) -> None:

@@ -12,22 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from cecdata.common.errors import InputError
+from cecdata.corpus import sources
 from cecdata.corpus.lines import Block, number_lines, read_utf8, split_blocks
-from cecdata.corpus.sources import (
-    DEFAULT_LICENCES,
-    DEFAULT_ORIGIN,
-    DEFAULT_TEXT,
-    UTF8,
-    Format,
-    Record,
-    Reject,
-    Rows,
-    Source,
-    explain_unknown_column,
-    make_excerpt,
-    open_source,
-    pick_text,
-)
+from cecdata.corpus.sources import Format, Record, Reject, Rows, Source, make_excerpt
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -97,7 +84,7 @@ def _parse_blocks(
 
 
 def _split_lines(source: Source) -> Iterator[Block]:
-    with open_source(source) as stream:
+    with sources.open_source(source) as stream:
         yield from split_blocks(stream, source)
 
 
@@ -111,7 +98,7 @@ def _split_elements(source: Source) -> Iterator[Block]:
     data = _read_document(source)
     first, _, rest = data.lstrip().partition(b"\n")
     if first.startswith(b"{") and rest.strip() and isinstance(_parse_json(first), dict):
-        yield from split_blocks(io.BytesIO(data), replace(source, encoding=UTF8))
+        yield from split_blocks(io.BytesIO(data), replace(source, encoding=sources.UTF8))
         return
     try:
         value = json.loads(data.decode("utf-8", "surrogateescape"))
@@ -144,7 +131,7 @@ def _dump_line(value: object) -> bytes:
 
 def _read_document(source: Source) -> bytes:
     """Return a document in UTF-8 with line feeds; raise InputError if it is too large."""
-    with open_source(source) as stream:
+    with sources.open_source(source) as stream:
         parts: list[bytes] = []
         size = 0
         for chunk in read_utf8(stream, source):
@@ -170,11 +157,13 @@ def _choose_keys(text_column: str | None, block: Block, source: Source) -> _Keys
             others.update(k for k in value if not isinstance(value[k], (str, type(None))))
     text = text_column
     if keys and text is not None and text not in keys:
-        raise InputError(explain_unknown_column(text, list(keys), source.label))
+        raise InputError(sources.explain_unknown_column(text, list(keys), source.label))
     if text is None:
-        text = pick_text(list(keys), list(strings), source.label) if keys else DEFAULT_TEXT
-    licences = tuple(name for name in DEFAULT_LICENCES if name not in others)
-    return _Keys(text, DEFAULT_ORIGIN, licences)
+        text = sources.DEFAULT_TEXT
+        if keys:
+            text = sources.pick_text(list(keys), list(strings), source.label)
+    licences = tuple(name for name in sources.DEFAULT_LICENCES if name not in others)
+    return _Keys(text, sources.DEFAULT_ORIGIN, licences)
 
 
 def _parse_json(line: bytes) -> object:
