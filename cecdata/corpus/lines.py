@@ -37,31 +37,29 @@ def split_blocks(stream: IO[bytes], source: Source, max_bytes: int = MAX_BYTES) 
     A byte order mark is dropped. A line of more than `max_bytes` is rejected once, and never held
     in memory as a whole.
     """
-    carry, line, skipped, head = b"", 1, 0, b""
+    line, rest = 1, b""  # the number of the next line, and its bytes so far
+    skipped, head = 0, b""  # of a line that is too long: its bytes so far, and how it begins
     for chunk in read_utf8(stream, source):
-        data = carry + chunk
-        cut = data.rfind(b"\n") + 1
+        data = rest + chunk
         rejects: tuple[Reject, ...] = ()
-        first = line
         if skipped:
-            end = data.find(b"\n") + 1
-            skipped += end - 1 if end else len(data)
-            if not end:
-                carry = b""
+            more, line_end, data = chunk.partition(b"\n")
+            skipped += len(more)
+            if not line_end:
                 continue
             rejects = (_reject_long_line(source, line, head, skipped, max_bytes),)
-            data, cut, skipped = data[end:], cut - end, 0
-            first = line + 1
-        body, carry = data[:cut], data[cut:]
-        line = first + body.count(b"\n")
+            line, skipped = line + 1, 0
+        cut = data.rfind(b"\n") + 1
+        body, rest = data[:cut], data[cut:]
         if body or rejects:
-            yield Block(body, first, rejects)
-        if len(carry) > max_bytes:
-            skipped, head, carry = len(carry), carry[:1024], b""
+            yield Block(body, line, rejects)
+        line += body.count(b"\n")
+        if len(rest) > max_bytes:
+            skipped, head, rest = len(rest), rest[:1024], b""
     if skipped:
         yield Block(b"", line, (_reject_long_line(source, line, head, skipped, max_bytes),))
-    if carry:
-        yield Block(carry + b"\n", line)
+    if rest:
+        yield Block(rest + b"\n", line)
 
 
 def _reject_long_line(source: Source, line: int, head: bytes, size: int, limit: int) -> Reject:
