@@ -128,7 +128,7 @@ class Store:
 
     def read(self, name: str) -> bytes:
         """Return the bytes of an object."""
-        with self.opened(name) as file:
+        with self.open_object(name) as file:
             return bytes(file.read())
 
     def remove(self, name: str) -> None:
