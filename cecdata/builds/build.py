@@ -67,7 +67,7 @@ def build(
             stage: Chunks = Publish(run.place, run.build, config, sentences)
             if histogram is not None:
                 stage = Corrupt(run.place, run.build, config, sentences, histogram.rates())
-            chunks = run.run_stage(stage)
+            chunks = run.run_stage(stage, stage.count)
             facts = describe_run(started, workers, command)
             result = Finished(source, sentences, chunks, facts, about)
             if histogram is None:
@@ -83,18 +83,20 @@ class Run:
     build: str
     engine: Threads | Cluster
 
-    def run_stage(self, stage: Step) -> list[Done]:
-        """Return the markers of all tasks of a stage, by number."""
-        done = self.engine.map(stage, range(stage.count))
+    def run_stage(self, stage: Step, tasks: int) -> list[Done]:
+        """Run all tasks of a stage, and return their markers by number."""
+        done = self.engine.map(stage, range(tasks))
         return sorted(done, key=lambda marker: int(marker.task.split("/")[1]))
 
     def gather_sentences(self, source: Input, config: Config, *, counts: bool) -> Pool:
         """Run the first two stages, and return the distinct sentences of the corpus."""
-        read = self.run_stage(Read(self.place, self.build, config, source))
+        first = Read(self.place, self.build, config, source)
+        read = self.run_stage(first, len(source.blocks))
         source.refuse_changed()
         parts = tuple(f.path for done in read for f in done.files if f.path.endswith(".arrow"))
-        kind = DistinctNear if config.near_duplicates else Distinct
-        distinct = self.run_stage(kind(self.place, self.build, config, source, parts, counts))
+        kind, tasks = (DistinctNear, 1) if config.near_duplicates else (Distinct, 1 << source.bits)
+        second = kind(self.place, self.build, config, source, parts, counts)
+        distinct = self.run_stage(second, tasks)
         pool = sum_up_pool(read, distinct)
         if not pool.sentences:
             damage = [record.damage for record in pool.inputs if record.damage]

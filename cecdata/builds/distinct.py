@@ -45,11 +45,6 @@ class Distinct(Step):
     parts: tuple[str, ...]  # of the first stage
     counts: bool  # whether rates are calibrated
 
-    @property
-    def count(self) -> int:
-        """Return the number of buckets."""
-        return 1 << self.source.bits
-
     def make(self, number: int) -> tuple[list[File], dict[str, Json]]:
         """Gather a bucket out of all parts and write what is distinct in it."""
         return self.write_bucket(number, *self.select(number))

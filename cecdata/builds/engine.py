@@ -49,11 +49,6 @@ class Step:
     threads: int = field(default=1, kw_only=True)
 
     @property
-    @abstractmethod
-    def count(self) -> int:
-        """Return the number of tasks."""
-
-    @property
     def encoder(self) -> str:
         """Return the name of the encoder that needs a GPU; "" where none does."""
         return ""
@@ -116,15 +111,12 @@ def work_ahead(
 
 @contextmanager
 def _cancel_at_end(threads: ThreadPoolExecutor, tasks: Collection[Future[Any]]) -> Iterator[None]:
-    """Cancel, when the block ends, the tasks that have not begun, and wait for the others.
-
-    After an error the wait has no limit.
-    """
+    """Cancel, when the block ends, the tasks that have not begun, and wait for the others."""
     longest_wait_s: float | None = _PATIENCE_S
     try:
         yield
     except Exception:
-        longest_wait_s = None
+        longest_wait_s = None  # no limit
         raise
     finally:
         threads.shutdown(wait=False, cancel_futures=True)

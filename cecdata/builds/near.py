@@ -35,8 +35,6 @@ _MOST_COMPARED = 4096
 class DistinctNear(Distinct):
     """The one task: it keeps the first of equal sentences, and of those that are near."""
 
-    count = 1
-
     def make(self, number: int) -> tuple[list[File], dict[str, Json]]:
         """Write what is distinct in each bucket and near to nothing that was kept before."""
         del number

@@ -46,11 +46,6 @@ class Read(Step):
     name = "read"
     source: Input
 
-    @property
-    def count(self) -> int:
-        """Return the number of blocks."""
-        return len(self.source.blocks)
-
     def make(self, number: int) -> tuple[list[File], dict[str, Json]]:
         """Read, clean and sort the rows of a block."""
         block, reports = self.source.blocks[number], list[FileReport]()

@@ -54,10 +54,7 @@ def find_shift(size):
 
 @compiled
 def make_marks(slots, shift, low):
-    """Return bits that say which keys a hash table may hold, for `_may_hold`.
-
-    A slot has its key above its `low` bits.
-    """
+    """Return a bitmap of the keys of a hash table, which are above the `low` bits of its slots."""
     marks = np.zeros((len(slots) << MARKS) >> 6, np.uint64)
     for slot in slots:
         if slot != EMPTY:

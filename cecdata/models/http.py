@@ -25,15 +25,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies_environment, proxy_bypass
 
+from cecdata.common import errors
 from cecdata.common.codec import parse
-from cecdata.common.errors import (
-    CecError,
-    MissingPackageError,
-    UsageError,
-    hide_key,
-    how_to_install,
-    without_userinfo,
-)
 from cecdata.common.progress import POLL_S, stop_if_given_up
 from cecdata.common.text import escape_controls
 
@@ -53,10 +46,10 @@ def strip_secrets(url: str) -> str:
     >>> strip_secrets("https://me:pw@host/v1?key=1#there")
     'https://host/v1'
     """
-    return without_userinfo(re.split(r"[?#]", url, maxsplit=1)[0])
+    return errors.without_userinfo(re.split(r"[?#]", url, maxsplit=1)[0])
 
 
-class EndpointError(CecError):
+class EndpointError(errors.CecError):
     """The endpoint refuses every request of this kind, so that the run must end."""
 
     def __init__(self, message: str, status: int = 0) -> None:
@@ -112,8 +105,8 @@ class Endpoint:
         try:
             importlib.import_module("httpx")  # late: a list of systems needs it not
         except ImportError:
-            raise MissingPackageError(
-                f"endpoints need httpx, which is missing: {how_to_install(extra)}"
+            raise errors.MissingPackageError(
+                f"endpoints need httpx, which is missing: {errors.how_to_install(extra)}"
             ) from None
         self._url = url
         self._is_answer = is_answer
@@ -160,24 +153,24 @@ class Endpoint:
 
     def hide_key(self, text: str) -> str:
         """Return the text without the key, should an endpoint echo it."""
-        return hide_key(text, self._key)
+        return errors.hide_key(text, self._key)
 
     def _check(self) -> None:
         import httpx
 
         if self._key and not re.fullmatch("[!-~]+", self._key):
-            raise UsageError(
+            raise errors.UsageError(
                 f"the variable {self._key_variable} must hold a key of visible ASCII characters"
             )
         if self.hide_key(unquote(self._url)) != unquote(self._url):
-            raise UsageError(
+            raise errors.UsageError(
                 "the URL contains the key, so outputs would show it: set the key only in the "
                 f"environment variable {self._key_variable}"
             )
         try:
             httpx.URL(self._url)
         except httpx.InvalidURL as error:
-            raise UsageError(f"{strip_secrets(self._url)} is not a URL: {error}") from None
+            raise errors.UsageError(f"{strip_secrets(self._url)} is not a URL: {error}") from None
 
     def _open_client(self) -> httpx.AsyncClient:
         """Return a client for this endpoint, through the proxy of the environment."""
@@ -206,13 +199,13 @@ class Endpoint:
                 trust_env=False,
             )
         except ImportError:
-            raise UsageError(
+            raise errors.UsageError(
                 "the environment names a SOCKS proxy, which httpx uses only with the package "
                 f"socksio: run pip install 'httpx[socks]', or {direct}"
             ) from None
         except (ValueError, httpx.InvalidURL):
             # The message does not repeat the address: it may hold a password.
-            raise UsageError(
+            raise errors.UsageError(
                 "the proxy of the environment cannot be used: set HTTP_PROXY, HTTPS_PROXY or "
                 f"ALL_PROXY to http://HOST:PORT, or {direct}"
             ) from None

@@ -20,15 +20,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from cecdata.common import durable
-from cecdata.common.errors import (
-    InputError,
-    MissingPackageError,
-    UsageError,
-    hide_key,
-    how_to_install,
-    without_userinfo,
-)
+from cecdata.common import durable, errors
 
 _TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HUGGINGFACE_HUB_TOKEN")
 _ENDPOINT = "HF_ENDPOINT"
@@ -46,7 +38,7 @@ def refuse_missing_folder(name: str) -> None:
     parts = name.split("/")
     is_hub_name = len(parts) == 2 and all(parts) and parts[0] not in {".", "..", "~"}
     if not is_hub_name or path.parent.is_dir():
-        raise InputError(
+        raise errors.InputError(
             f"{name}: no such folder. Name a folder with a model, or a model on the Hugging Face "
             "hub (OWNER/NAME, such as google-bert/bert-base-chinese)"
         )
@@ -61,11 +53,11 @@ def shorten(error: Exception) -> str:
 def redact_hub(text: str) -> str:
     """Return a library's message about the model hub, without the token and the login."""
     for name in _TOKENS:
-        text = hide_key(text, os.environ.get(name, "").strip() or None)
+        text = errors.hide_key(text, os.environ.get(name, "").strip() or None)
     login, at, _ = os.environ.get(_ENDPOINT, "").partition("://")[2].rpartition("@")
     if at:  # removed as it was written: a password with a slash would not be parsed as one
         text = text.replace(login + at, "")
-    return without_userinfo(text)
+    return errors.without_userinfo(text)
 
 
 def prepare_hub() -> None:
@@ -82,7 +74,7 @@ def prepare_hub() -> None:
     except ValueError:
         usable = False
     if not usable:
-        raise UsageError(
+        raise errors.UsageError(
             f"the environment variable {_ENDPOINT} must hold an address such as https://HOST. "
             "Write / and @ in a password as %2F and %40, or unset the variable"
         )
@@ -117,8 +109,8 @@ def import_torch(extra: str = "bench", *more: str) -> tuple[ModuleType, ModuleTy
     prepare_hub()
     for name in ("torch", "transformers", *more):
         if importlib.util.find_spec(name) is None:
-            raise MissingPackageError(
-                f"local models need {name}, which is missing: {how_to_install(extra)}"
+            raise errors.MissingPackageError(
+                f"local models need {name}, which is missing: {errors.how_to_install(extra)}"
             )
     torch, transformers = (importlib.import_module(n) for n in ("torch", "transformers"))
     return torch, transformers
@@ -149,11 +141,11 @@ def load_pretrained(loader: Any, checkpoint: str, **settings: object) -> Any:
         raise
     except Exception as error:  # noqa: BLE001 - a damaged checkpoint raises whatever it likes
         if file := settings.get("gguf_file"):
-            raise InputError(
+            raise errors.InputError(
                 f"{Path(checkpoint) / str(file)} cannot be loaded: {shorten(error)}. Copy "
                 "or download it again, or name a GGUF file whose architecture transformers reads"
             ) from None
-        raise InputError(
+        raise errors.InputError(
             f"{checkpoint} cannot be loaded: {shorten(error)}. Name a folder with config.json, "
             "a tokenizer and weights in safetensors (pickled weights are not read), or a model on "
             "a hub (HF_ENDPOINT and HF_HUB_OFFLINE apply)"
@@ -162,7 +154,7 @@ def load_pretrained(loader: Any, checkpoint: str, **settings: object) -> Any:
         return loaded
     model, info = loaded
     if missing := sorted(info["missing_keys"]):  # transformers draws them at random, and goes on
-        raise InputError(
+        raise errors.InputError(
             f"{checkpoint} lacks {len(missing)} of the model's tensors (such as {missing[0]}): "
             "copy the complete checkpoint again, or name one that was trained for this task"
         )

@@ -13,12 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cecdata.common.durable import check_path
+from cectrain.commands import corrector_options
 from cectrain.commands.checking import check_files, read_passages
-from cectrain.commands.corrector_options import (
-    add_corrector_options,
-    load_corrector_for_text,
-    make_corrector_arguments,
-)
 from cectrain.commands.lines import KeptReport, print_corrections, read_file_lines, read_good_lines
 from cectrain.corrector.whole_text import Memory, sample_texts
 from cectrain.documents.protected import PROTECTED
@@ -126,7 +122,7 @@ def _is_file(sentence: str) -> bool:
 
 @click.command()
 @click.argument("sentences", nargs=-1)
-@add_corrector_options
+@corrector_options.add_corrector_options
 @click.option(
     "--check",
     "checks",
@@ -216,11 +212,11 @@ def correct(sentences: tuple[str, ...], **options: Any) -> None:
         settings["protect"] = Path(PROTECTED)
     from cectrain.corrector.corrector import Corrector
 
-    arguments = make_corrector_arguments(**settings)
+    arguments = corrector_options.make_corrector_arguments(**settings)
     Corrector(**arguments)  # so that a wrong setting is found before a long file is read
     report = KeptReport(simplified=settings["script"] == "simplified")
     sample = sample_texts(_read_texts(request))
-    corrector = load_corrector_for_text(arguments, request.prevalence, sample)
+    corrector = corrector_options.load_corrector_for_text(arguments, request.prevalence, sample)
     with contextlib.ExitStack() as stack:
         stack.callback(report.end)  # also where a file ends in an error
         well = True

@@ -94,10 +94,7 @@ def write_greedily(policy: Policy, sources: Sequence[str], batch: int) -> list[W
     write = _write_from_drafts if speculative.is_supported(policy.model) else _write_token_by_token
 
     def write_batch(numbers: list[int]) -> list[Written]:
-        """Return the answers to the sources of these numbers.
-
-        Each is cut at its own budget, so that it does not depend on the others.
-        """
+        """Return the answers to these sources, each cut at its own budget, whatever its batch."""
         texts = [sources[number] for number in numbers]
         budgets = [causal.find_token_budget(policy, text) for text in texts]
         answers = write(policy, [prompts[number] for number in numbers], texts, budgets)
