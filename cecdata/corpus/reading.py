@@ -184,7 +184,7 @@ def explain_empty_corpus(
 
 
 def check_columns(text_column: str | None, sources: Sequence[Source]) -> None:
-    """Raise InputError for a named column if no file has columns; in a mix, tables use it."""
+    """Raise InputError where a column of the text is named, and no file has columns."""
     if text_column and not any(FORMATS[source.format].columns for source in sources):
         raise InputError(
             f"{sources[0].label}: plain text has no column {text_column!r}. Leave --text-column "

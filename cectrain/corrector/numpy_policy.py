@@ -62,7 +62,7 @@ class NumpyPolicy:
             config: Any = parse((folder / "config.json").read_bytes())
             self.context = config["max_position_embeddings"]
             self._heads = config["num_attention_heads"]
-            self._shared = config["num_key_value_heads"]
+            self._key_heads = config["num_key_value_heads"]
             self._width = config["head_dim"]
             self._epsilon = np.float32(config["rms_norm_eps"])
             self._base = float(config["rope_parameters"]["rope_theta"])
@@ -87,8 +87,8 @@ class NumpyPolicy:
         def weight(part: str, *shape: int) -> Floats:
             return _read_weight(tensors, f"{name}.{part}.weight", *shape)
 
-        asking, shared = self._heads * self._width, self._shared * self._width
-        rows = {"q": asking, "k": shared, "v": shared}
+        query_size, key_size = self._heads * self._width, self._key_heads * self._width
+        rows = {"q": query_size, "k": key_size, "v": key_size}
         attend = [weight(f"self_attn.{part}_proj", rows[part], size) for part in rows]
         whole = np.concatenate(attend) * weight("input_layernorm", size)
         gated = np.concatenate([weight(f"mlp.{part}_proj", inner, size) for part in ("gate", "up")])
@@ -97,7 +97,7 @@ class NumpyPolicy:
             attend=np.ascontiguousarray(whole.T),
             query_norm=weight("self_attn.q_norm", self._width) / np.float32(math.sqrt(self._width)),
             key_norm=weight("self_attn.k_norm", self._width),
-            output=np.ascontiguousarray(weight("self_attn.o_proj", size, asking).T),
+            output=np.ascontiguousarray(weight("self_attn.o_proj", size, query_size).T),
             gate_and_up=np.ascontiguousarray(gated.T),
             down=np.ascontiguousarray(weight("mlp.down_proj", size, inner).T),
         )
@@ -134,7 +134,7 @@ class NumpyPolicy:
         self, mixed: Floats, layer: _Layer, turns: Sequence[Floats], begins: Ints
     ) -> Floats:
         """Return what each token takes from itself and those before it in its row."""
-        heads, shared, width = self._heads, self._shared, self._width
+        heads, shared, width = self._heads, self._key_heads, self._width
         parts = np.split(mixed.reshape(len(mixed), -1, width), [heads, heads + shared], axis=1)
         queries = _rotate(self._normalise(parts[0]) * layer.query_norm, turns)
         keys = _rotate(self._normalise(parts[1]) * layer.key_norm, turns)
