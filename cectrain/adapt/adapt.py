@@ -98,7 +98,7 @@ def adapt(
 
 def _learn(text: FieldText, out: Path, *, policy: bool) -> Report:
     """Learn from a text, try what was learned on held-out sentences, and write what helps there."""
-    held_out = text.read_first(min(MOST_HELD_OUT, int(HELD_OUT * text.count)))
+    held_out = text.choose_evenly(min(MOST_HELD_OUT, int(HELD_OUT * text.count)))
     base = CombinedProposer()
     with ThreadPoolExecutor(1) as threads:
         trial_of_base = threads.submit(Trial, held_out, base)

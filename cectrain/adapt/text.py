@@ -9,6 +9,8 @@ from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from heapq import nsmallest
+from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -60,6 +62,19 @@ class FieldText:
             if len(sentences) == count:
                 break
         return sentences
+
+    def choose_evenly(self, count: int) -> list[str]:
+        """Return the first sentences of each origin, equally many as far as each has so many."""
+        seen: Counter[str] = Counter()
+
+        def rank_sentences() -> Iterator[tuple[int, str]]:
+            for path in self.files:
+                for batch in pq.ParquetFile(path).iter_batches(_BLOCK, columns=["text", "origin"]):
+                    for row in batch.to_pylist():
+                        seen[row["origin"]] += 1
+                        yield seen[row["origin"]], row["text"]
+
+        return [text for _, text in nsmallest(count, rank_sentences(), key=itemgetter(0))]
 
     def find_places(self, sentences: Collection[str]) -> dict[str, str]:
         """Return the file and the line or row in which each of these sentences stands first."""

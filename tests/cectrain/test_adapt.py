@@ -199,6 +199,19 @@ def test_benchmark_is_kept_out(text, tmp_path):
         assert {*rows}.isdisjoint(row for block in gathered.read_blocks() for row in block)
 
 
+def test_sources_are_held_out_alike(tmp_path):
+    """Of a small and a large file, equally many sentences are held out, as far as there are."""
+    files = {"small": sentences(1, 40), "large": sentences(2, 3_000)}
+    for name, rows in files.items():
+        (tmp_path / f"{name}.txt").write_text("\n".join(rows), "utf-8")
+    texts = [str(tmp_path / f"{name}.txt") for name in files]
+    with gather_text(texts, names=True, decontaminate=()) as gathered:
+        for count, small in ((20, 10), (200, 38)):
+            chosen = gathered.choose_evenly(count)
+            assert len({*chosen}) == count
+            assert abs(len({*files["small"]}.intersection(chosen)) - small) <= 2
+
+
 def test_names_are_left_out(tmp_path):
     """With --no-names, a name that `cecdata` recognises does not come in."""
     (tmp_path / "t.txt").write_text("经办人：张饕餮，地址不详。\n", "utf-8")
