@@ -168,7 +168,7 @@ def _refuse_ids(
     twice = [name for name, n in Counter(p.id for p in predictions).items() if n > 1]
     if twice:
         raise InputError(
-            f"{path}: {len(twice)} ids occur more than once (first: {twice[0]!r}): keep one "
+            f"{path}: ids that occur more than once: {len(twice)} (first: {twice[0]!r}). Keep one "
             "prediction for each id"
         )
 

@@ -179,7 +179,8 @@ def _is_file(sentence: str) -> bool:
     "--prevalence",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     help="Share of the sentences that have an error; where it is small, so are the confidences.  "
-    "[default: estimated from a --file of at least 100 sentences; others are taken as they are]",
+    "[default: estimated from a --file of at least 100 sentences; those of standard input are "
+    "taken as they are]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object for each text.")
 @click.option(

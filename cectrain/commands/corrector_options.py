@@ -136,7 +136,9 @@ def load_corrector_for_text(
     corrector = load_corrector({**arguments, "confidence": whole_text.SEEN})
     assert isinstance(corrector.proposer, CombinedProposer)
     least = corrector.proposer.weights.least
+    verb = "has"
     if prevalence is None:
+        verb = "seems to have"
         memory, corrections = whole_text.Memory(sample), corrector.stream(sample)
         reviewed = (memory.review(correction, whole_text.SEEN) for correction in corrections)
         prevalence = whole_text.estimate_prevalence(
@@ -145,6 +147,8 @@ def load_corrector_for_text(
     if prevalence is None:
         return corrector.also(confidence=least)
     threshold = whole_text.find_threshold(prevalence, least)
-    share = f"about one sentence in {1 / prevalence:,.0f} has an error"
+    share = f"about one sentence in {1 / prevalence:,.0f} {verb} an error"
+    if prevalence <= whole_text.RAREST:
+        share = f"hardly a sentence {verb} an error"
     print_lines(f"{share}: a confidence of {threshold:g} becomes {least:g} (see --prevalence)")
     return corrector.move(whole_text.find_move(threshold, least), least)

@@ -27,6 +27,7 @@ from dataclasses import replace
 import numpy as np
 import xxhash
 
+from cecdata.hanzi.characters import is_han
 from cectrain.corrector.correction import Correction, Edit, apply_edits, move_confidence
 from cectrain.corrector.edit_guard import SENTENCES
 from cectrain.corrector.forms import read_lexicon
@@ -43,7 +44,7 @@ HIGHEST = 0.85  # threshold; above it, few edits are left to say what the next s
 # with a proposal have one; a proposal is seen in RECALL of the sentences with an error and in FALSE
 # of the others.
 BIAS, SLOPE, RIGHT, RECALL, FALSE = 1.70, 0.94, 0.950, 0.67, 0.034
-_RAREST = 0.001  # share
+RAREST = 0.001  # share
 _STEPS = 500
 SAMPLE = 2048  # lines of a text that are remembered
 WEIGHT, FEW = 2.0, 2.0
@@ -51,8 +52,10 @@ MOST = 3.0  # nats by which an edit becomes less sure, at most: errors are repea
 
 
 def find_greatest(correction: Correction) -> Iterator[float]:
-    """Yield the greatest confidence of a model's edit in each sentence, 0 without an edit."""
+    """Yield the greatest confidence of a model's edit in each Chinese sentence, 0 without one."""
     for sentence in SENTENCES.finditer(correction.source):
+        if not any(is_han(ord(sign)) for sign in sentence.group()):
+            continue
         yield max(
             (
                 edit.confidence
@@ -82,7 +85,7 @@ def estimate_prevalence(confidences: Iterable[float]) -> float | None:
         odds = share / (1 - share) * ratio
         share = min(float((odds / (1 + odds)).mean()), 0.5)
     by_number = (seen.mean() - FALSE) / (RECALL - FALSE)
-    return max(min(share, float(by_number)), _RAREST)
+    return max(min(share, float(by_number)), RAREST)
 
 
 def find_threshold(prevalence: float, least: float) -> float:
