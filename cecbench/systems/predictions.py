@@ -168,8 +168,8 @@ def _refuse_ids(
     twice = [name for name, n in Counter(p.id for p in predictions).items() if n > 1]
     if twice:
         raise InputError(
-            f"{path}: ids that occur more than once: {len(twice)} (first: {twice[0]!r}). Keep one "
-            "prediction for each id"
+            f"{path}: some ids occur more than once (first: {twice[0]!r}; {len(twice)} in all): "
+            "keep one prediction for each id"
         )
 
 
