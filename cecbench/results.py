@@ -1,6 +1,6 @@
 """The files of a run: their names, and reading them again.
 
-A score.json has the keys of its scorer, such as `S_C_f1`, and those that `RunSums.summary` adds.
+A score.json has the keys of its scorer, such as `S_C_f1`, and those that `RunSums` adds.
 Its seal proves that it is as `cecbench run` wrote it, so that its fields need no check.
 """
 

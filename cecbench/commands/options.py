@@ -30,21 +30,23 @@ def _make_options() -> Iterator[Callable[[Command], Command]]:
     from cecbench.systems.table import list_kinds  # late: `cecbench score` needs no system
 
     known = {field.name: field for kind in list_kinds() for field in fields(kind.options)}
-    takers = {
-        name: ", ".join(kind.name for kind in list_kinds() if name in kind.takes) for name in known
-    }
-    sections = list(takers.values())
-    for name, field in sorted(known.items(), key=lambda item: sections.index(takers[item[0]])):
-        settings = dict(field.metadata)
-        if field.default is not MISSING:
-            flag = isinstance(field.default, bool)
-            settings |= {"default": field.default, "is_flag": flag, "show_default": not flag}
-        yield click.option(
-            f"--{name.replace('_', '-')}",
-            cls=SectionOption,
-            section=f"Options of {takers[name]}",
-            **settings,
-        )
+    sections: dict[str, list[str]] = {}  # names of options by the kinds that take them
+    for name in known:
+        takers = ", ".join(kind.name for kind in list_kinds() if name in kind.takes)
+        sections.setdefault(takers, []).append(name)
+    for title, names in sections.items():
+        for name in names:
+            field = known[name]
+            settings = dict(field.metadata)
+            if field.default is not MISSING:
+                flag = isinstance(field.default, bool)
+                settings |= {"default": field.default, "is_flag": flag, "show_default": not flag}
+            yield click.option(
+                f"--{name.replace('_', '-')}",
+                cls=SectionOption,
+                section=f"Options of {title}",
+                **settings,
+            )
 
 
 def select_stated_options(values: Mapping[str, object]) -> dict[str, object]:

@@ -215,19 +215,22 @@ class Pycorrector(Metric):
     unequal_lengths = ("strict", "revert", "drop")
 
     def count(self, rows: Sequence[Row]) -> IntArray:
+        """Return the counts of each row, in the order of `FIELDS`."""
         positions = count_positions(rows)
         error, _, right = flag_rows(rows)
+        is_as_marked = (error & right) | (~error & ~right)
         lines = [_read_line(row) for row in rows]
-        read = np.array([row is not None for row in lines], dtype=np.bool_)
+        is_read = np.array([row is not None for row in lines], dtype=np.bool_)
         batch = flag_rows([row or Row("", "", "", "") for row in lines])
-        short = np.array([min(len(t), len(p)) < len(s) for _, s, t, p in rows], dtype=np.bool_)
+        is_short = np.array([min(len(t), len(p)) < len(s) for _, s, t, p in rows], dtype=np.bool_)
         return stack_columns(
             *_judge_outcomes(error, right),
-            *(part & read for part in _judge_outcomes(batch.error, batch.right)),
+            *(outcome & is_read for outcome in _judge_outcomes(batch.error, batch.right)),
             *count_characters(rows, positions),
-            short,
+            is_short,
             *count_for_faspell(rows, positions).values(),
-            *(error, (error & right) | (~error & ~right)),
+            error,
+            is_as_marked,
         )
 
     def report(self, sums: Totals) -> Report:

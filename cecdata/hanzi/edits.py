@@ -74,13 +74,14 @@ def _find_runs(source: str, target: str) -> Iterator[tuple[int, int, int, int]]:
     """Yield the longest differing stretches as (start, end) in the target and in the source."""
     from rapidfuzz.distance import Levenshtein
 
-    run: tuple[int, int, int, int] | None = None
-    for code in Levenshtein.opcodes(target, source):
+    first: tuple[int, int] | None = None  # where a stretch starts in the target and in the source
+    end = source_end = 0
+    for code in Levenshtein.opcodes(target, source):  # our target is its src, our source its dest
         if code.tag != "equal":
-            first = run or (code.src_start, 0, code.dest_start, 0)
-            run = (first[0], code.src_end, first[2], code.dest_end)
-        elif run:
-            yield run
-            run = None
-    if run:
-        yield run
+            first = first or (code.src_start, code.dest_start)
+            end, source_end = code.src_end, code.dest_end
+        elif first:
+            yield first[0], end, first[1], source_end
+            first = None
+    if first:
+        yield first[0], end, first[1], source_end

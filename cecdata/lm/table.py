@@ -249,10 +249,10 @@ def _join_points(texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.in
 
 
 def add_words(tables: Tables, words: Mapping[str, float]) -> tuple[Tables, Ints]:
-    """Return the tables with words that have this log P or more, and the words' numbers.
+    """Return the tables with further words, and the words' numbers.
 
-    Each word gets the next number, which stays unused where the tables have the word. What no word
-    changes is shared.
+    words: the least log P of each. A word that the tables have keeps its number, and the new number
+    that it would have had stays unused. Arrays that no word changes are shared.
     """
     points, bounds = _join_points(list(words))
     size, nodes = len(tables.log_prob), len(tables.word)
@@ -266,11 +266,12 @@ def add_words(tables: Tables, words: Mapping[str, float]) -> tuple[Tables, Ints]
         keys, edges = tables.edge_keys.copy(), tables.edge_nodes.copy()
     word = np.append(tables.word, np.full(len(points), -1, np.int32))
     numbers = np.arange(size, size + len(words), dtype=np.int32)
+    # which also puts the numbers of the words that the tables have into `numbers`
     used = kernels.fill_trie(keys, edges, word, nodes, points, bounds, numbers)
-    wanted = np.array(list(words.values()), np.float32)
-    log_prob, most = (np.append(held, wanted) for held in (tables.log_prob, tables.most))
+    least = np.array(list(words.values()), np.float32)
+    log_prob, most = (np.append(values, least) for values in (tables.log_prob, tables.most))
     for values in (log_prob, most):
-        values[numbers] = np.maximum(values[numbers], wanted)
+        values[numbers] = np.maximum(values[numbers], least)
     shift = _shift(keys)
     added = tables._replace(
         edge_keys=keys,

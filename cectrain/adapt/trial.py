@@ -48,7 +48,7 @@ class Trial:
         return after, threshold
 
     def corrections(self, proposer: Proposer) -> list[Correction]:
-        """Return the corrections of the sources and the targets."""
+        """Return the corrections of the sources of all pairs, and then those of the targets."""
         texts = [*(source for source, _ in self.pairs), *self.targets]
         distinct = [*dict.fromkeys(texts)]
         half = len(distinct) // 2
@@ -58,15 +58,19 @@ class Trial:
         return [made[text] for text in texts]
 
     def score(self, corrections: Sequence[Correction], threshold: float) -> Score:
-        """Return the score of the edits with this confidence or more."""
+        """Return the score of the edits with this confidence or more.
+
+        corrections: those of the sources of all pairs, and then those of the targets.
+        """
         answers = [
             apply_edits(c.source, [edit for edit in c.edits if edit.confidence >= threshold])
             for c in corrections
         ]
-        rows = list(zip(self.pairs, answers, strict=False))
+        corrected, kept = answers[: len(self.pairs)], answers[len(self.pairs) :]
+        rows = list(zip(self.pairs, corrected, strict=True))
         right = sum(source != target == answer for (source, target), answer in rows)
         changed = sum(answer != source for (source, _), answer in rows)
-        wrong = sum(source != target for source, target in self.pairs)
-        spoilt = zip(self.targets, answers[len(rows) :], strict=True)
-        share = sum(target != answer for target, answer in spoilt) / len(self.targets)
-        return Score(2 * right / max(1, changed + wrong), share)
+        erroneous = sum(source != target for source, target in self.pairs)
+        spoilt = sum(target != answer for target, answer in zip(self.targets, kept, strict=True))
+        f1 = 2 * right / max(1, changed + erroneous)
+        return Score(f1, spoilt / len(self.targets))

@@ -280,7 +280,10 @@ def logistic(log_odds: float) -> float:
 def choose_changes(
     piece: str, confidences: dict[Change, float], least: float, terms: Collection[Change] = ()
 ) -> list[Edit]:
-    """Return the surest changes that do not overlap, in order of place."""
+    """Return the surest changes that do not overlap, in order of place.
+
+    least: the least confidence. terms: changes that write one of the user's terms.
+    """
     taken: list[Change] = []  # in order, so that a change can only overlap its neighbours
     for change in sorted(confidences, key=lambda one: (-confidences[one], one)):
         if confidences[change] < least:

@@ -76,16 +76,16 @@ class TrainingPairs:
         ]
 
     def split(self, share: float) -> tuple[TrainingPairs, TrainingPairs]:
-        """Return the pairs for supervised steps, and a `share` of the sentences for PPO alone.
+        """Return the pairs for supervised steps and those for PPO, which has this share to itself.
 
-        All copies of a sentence are on one side. With share 0 both sides are all pairs.
-        Raises InputError if a side is empty.
+        The share is of the sentences, and all copies of a sentence are on one side. With share 0
+        both sides are all pairs. Raises InputError if a side is empty.
         """
         if share == 0:
             return self, self
         ids = shards.view_ids(self.table.select_columns(["id"]).with_format("arrow")[:])
-        left = shards.is_for_ppo_only(ids, share, self.seed)
-        sides = [np.flatnonzero(~left), np.flatnonzero(left)]
+        is_for_ppo = shards.is_for_ppo_only(ids, share, self.seed)
+        sides = [np.flatnonzero(~is_for_ppo), np.flatnonzero(is_for_ppo)]
         if not all(map(len, sides)):
             raise InputError(
                 f"ppo.ppo_only_share = {share:g} leaves {len(sides[0])} pairs for supervised steps "

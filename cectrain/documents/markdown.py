@@ -40,13 +40,14 @@ def find_passages(source: str) -> Iterator[Passage]:
     Raises InputError where a line is too long to be parsed.
     """
     if front := _FRONT.match(source):
+        # blank, so that the places of what follows stay
         source = re.sub(r"[^\n]", " ", front[0]) + source[front.end() :]
     sizes = [len(line) + 1 for line in source.split("\n")]
     if max(sizes) > _LONGEST:
         raise InputError(f"has a line of {max(sizes):,} characters: at most {_LONGEST:,} are read")
     starts = [0, *accumulate(sizes)]
-    marks: dict[int, list[_Mark]] = {}
-    at = 0
+    marks: dict[int, list[_Mark]] = {}  # filled by the parser, by the id of a block's tokens
+    at = 0  # where the source of the next block is looked for
     for token in _make_parser(marks).parse(source):
         first, last = token.map or (0, 0)
         if token.type == "html_block":
@@ -56,9 +57,9 @@ def find_passages(source: str) -> Iterator[Passage]:
             if label := _LABEL.match(source, at):
                 at = label.end()
             at, places = _locate(source, token.content, at)
-            noted = marks.get(id(token.children), [])
-            noted += [_Mark(*match.span(), OBJECT) for match in _CODE.finditer(token.content)]
-            yield join_parts(source, _find_parts(token.content, places, noted))
+            code = [_Mark(*match.span(), OBJECT) for match in _CODE.finditer(token.content)]
+            inside = [*marks.get(id(token.children), []), *code]
+            yield join_parts(source, _find_parts(token.content, places, inside))
 
 
 def _locate(source: str, content: str, at: int) -> tuple[int, list[int]]:

@@ -2,7 +2,7 @@
 """The groups of candidates that are rewarded together, their clusters by DBSCAN with the labels of
 scikit-learn, and the type of a term that rewards them.
 
-Axes: P sources, L candidates of each, D components of an embedding.
+Axes: P sources, L candidates of each, C clusters of these, D components of an embedding.
 """
 
 from __future__ import annotations
@@ -122,14 +122,14 @@ def find_largest_cluster(labels_P_L: IntArray, embeddings_P_L_D: Vectors) -> Boo
     Of largest clusters of one size it is the one whose unit vectors have the longest mean, then
     the one with the lower number.
     """
-    size = labels_P_L.shape[1]
+    size = labels_P_L.shape[1]  # C, the most clusters that there can be; noise has no number
     member_P_C_L = labels_P_L[:, None, :] == np.arange(size)[None, :, None]
     counts_P_C = member_P_C_L.sum(axis=2)
     most = counts_P_C.max(axis=1, initial=0)
     is_best = (counts_P_C == most[:, None]) & (counts_P_C > 0)
     mean = member_P_C_L.astype(np.float64) @ to_unit(embeddings_P_L_D)
     mean /= np.maximum(counts_P_C, 1)[:, :, None]
-    # Rounded, so that the order of summation does not break a tie.
+    # Above the 0 of smaller clusters; rounded, so that the order of summation does not break a tie.
     score = is_best * (1.0 + np.round(np.linalg.norm(mean, axis=2), 9))
     chosen = score.argmax(axis=1)
     exists = is_best.any(axis=1)

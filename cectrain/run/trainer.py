@@ -132,7 +132,11 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         return replace(self._policy, model=self._bare_model())
 
     def _get_train_sampler(self, dataset: datasets.Dataset | None = None) -> GroupSampler:  # noqa: ARG002
-        """Return the order of the sources, each repeated for its candidates."""
+        """Return the order of the sources, each repeated for its candidates.
+
+        With `ppo.oversampling`, there are more sources and fewer rows of each, so that a batch has
+        the size that TRL expects; `select` then gives the chosen ones all rows.
+        """
         ppo = self._ppo
         return GroupSampler(
             self._pairs,

@@ -94,7 +94,7 @@ def test_every_file_of_the_kernel_counts():
     for file in folder.glob("*.py"):
         for line in file.read_text("utf-8").splitlines():
             if line.startswith("from cecdata"):
-                rooms = ("perturbation.kernel.", "common.kernels ", "lm.kernels ")
+                rooms = ("perturbation.kernel", "common.kernels ", "lm.kernels ")
                 homes = (*(f"from cecdata.{room}" for room in rooms), "from cecdata import lm")
                 assert line.startswith(homes), (file, line)
 

@@ -201,7 +201,7 @@ class Judge(LanguageModel):
 def test_a_language_model_judges_what_a_counted_channel_proposes():
     """Of two changes of equal posterior, the one that the model knows is surer, by the weights."""
     reading = Reading({(1, 2, "已"): 0.4, (1, 2, "以"): 0.4, (4, 5, "子"): 1e-9}, set(), set())
-    channel = SimpleNamespace(readings=lambda texts: [reading for _ in texts])
+    channel = SimpleNamespace(read_pieces=lambda texts: [reading for _ in texts])
     ((edit,),) = Rescored(channel, load_shipped_channel(), Judge()).propose(["他己经来了。"])
     assert (edit.start, edit.target) == (1, "已")
     evidence = logit(0.4), 0.0, 0.0, load_shipped_channel().distortion("他己经来了。", 1, 2, "已")

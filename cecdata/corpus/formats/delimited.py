@@ -278,19 +278,25 @@ def _read_batches(
 def _gather_rows(
     feed: _Feed, source: Source, records: list[_Record], columns: list[int | None]
 ) -> Rows:
-    """Return the texts, origins and licences of records, which are in these columns."""
+    """Return the rows of records, and the feed's rejects, which it then has no more.
+
+    columns: those of the text, the origin and the licence, None for one that the file lacks. An
+    empty line has no fields, and an empty text.
+    """
     import pyarrow as pa
 
     from cecdata.corpus.rows import build_rows
 
-    texts, *names = (
-        None if column is None else [fields[column] if fields else "" for _, fields in records]
-        for column in columns
-    )
+    def list_fields(column: int | None) -> list[str] | None:
+        if column is None:
+            return None
+        return [fields[column] if fields else "" for _, fields in records]
+
+    texts, *names = map(list_fields, columns)
     text = [field.encode("utf-8", "surrogateescape") for field in texts or ()]
     origin, licence = (
-        None if fields is None else pa.array(map(_make_readable, fields), pa.string())
-        for fields in names
+        None if listed is None else pa.array(map(_make_readable, listed), pa.string())
+        for listed in names
     )
     rejects, feed.rejects = feed.rejects, []
     numbers = np.array([row for row, _ in records], np.int64)

@@ -18,11 +18,15 @@ _GOES_ON = 2  # in `protected`: this code point belongs to the run of the one be
 
 @inlined
 def read_sentence(data, start, stop, tables, insert_mask, scratch):
-    """Read one sentence of valid UTF-8 into `scratch`; return its number of code points."""
+    """Read one sentence of valid UTF-8; return its number of code points.
+
+    Into `scratch` go its code points, the byte where each begins, the slot of each (0: none), and
+    the operators that may edit at each, or insert before it.
+    """
     points, bounds, mask, slots = scratch.points, scratch.bounds, scratch.mask, scratch.slots
     code_points, eligible = tables.code_points, tables.eligible
     length, at, end = np.uint64(0), np.uint64(start), np.uint64(stop)
-    bits, special = np.uint16(insert_mask), False
+    bits, may_cling = np.uint16(insert_mask), False  # to a neighbour, or in a placeholder
     while at < end:
         bounds[length] = at
         point, at = read_code_point(data, at)
@@ -31,14 +35,14 @@ def read_sentence(data, start, stop, tables, insert_mask, scratch):
         if value >= layout.FIRST_SLOT:
             slot = value - np.uint32(layout.FIRST_SLOT - 1)
         elif value != layout.PLAIN or point == _LESS or point == _CR:
-            special = True
+            may_cling = True
         points[length] = point
         slots[length] = slot
         mask[length] = eligible[slot] | bits
         length += np.uint64(1)
     bounds[length] = stop
     mask[length], slots[length], slots[length + np.uint64(1)] = bits, 0, 0
-    if special:
+    if may_cling:
         _keep_clusters(np.int64(length), code_points, insert_mask, scratch)
         _keep_placeholders(np.int64(length), insert_mask, scratch)
     return np.int64(length)
