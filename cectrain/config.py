@@ -256,7 +256,7 @@ def _check_numbers(config: Config) -> None:
 
 
 def check_shares(ppo: PpoConfig, processes: int = 1) -> None:
-    """Raise UsageError if a backward pass of one process would cut a group of candidates."""
+    """Raise UsageError unless processes have whole groups, and all passes equal shares of them."""
     passes = ppo.accumulation  # backward passes over one batch
     if ppo.groups % processes or ppo.groups * ppo.candidates % (processes * passes):
         raise UsageError(

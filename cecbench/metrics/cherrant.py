@@ -53,18 +53,16 @@ def compare_types(
     hypothesis: tuple[SpanEdit, ...], reference: tuple[SpanEdit, ...]
 ) -> dict[str, Counts]:
     """Return tp, fp, fn of level cs by type; a hit counts under the reference's type."""
-    said = {(*edit[:2], edit.text) for edit in hypothesis if edit.kind != "noop"}
-    meant = {(*edit[:2], edit.text) for edit in reference if edit.kind != "noop"}
-    counts = {name: [0, 0, 0] for name in TYPES}
+    said = {key for edit in hypothesis if edit.kind != "noop" for key in LEVELS["cs"](edit)}
+    meant = {key for edit in reference if edit.kind != "noop" for key in LEVELS["cs"](edit)}
+    hits, missed, wrong = Counter[str](), Counter[str](), Counter[str]()  # by type
     for edit in reference:
-        tier = edit.kind[0]
-        if tier in counts:
-            counts[tier][0 if (edit.start, edit.end, edit.text) in said else 2] += 1
+        (key,) = LEVELS["cs"](edit)
+        (hits if key in said else missed)[edit.kind[0]] += 1
     for edit in hypothesis:
-        tier = edit.kind[0]
-        if tier in counts and (edit.start, edit.end, edit.text) not in meant:
-            counts[tier][1] += 1
-    return {name: (tp, fp, fn) for name, (tp, fp, fn) in counts.items()}
+        (key,) = LEVELS["cs"](edit)
+        wrong[edit.kind[0]] += key not in meant
+    return {name: (hits[name], wrong[name], missed[name]) for name in TYPES}
 
 
 #: default: every cheapest alignment, target simplified; first: one alignment; nosimp: unsimplified

@@ -85,7 +85,10 @@ class Corrupt(Chunks):
 
     @property
     def encoder(self) -> str:
-        """Return the name of the encoder that needs a GPU; "" where none does."""
+        """Return the name of the encoder that needs a GPU; "" where none does.
+
+        Those of our table run on a processor, those of a folder on a GPU.
+        """
         name = self.config.encoder
         return name if "cosine" in self.config.filters and find_encoder_folders(name) else ""
 

@@ -174,15 +174,18 @@ def _merge_runs(
 ) -> Iterator[pa.RecordBatch]:
     """Yield a batch for each bucket, some of them empty, from runs that are sorted by id.
 
-    Several buckets at a time are copied. Rows whose sentence is there already go to `repeated`.
+    A range of 2**range_bits buckets is copied at a time. Rows whose sentence is there already go to
+    `repeated`.
     """
-    several = max(0, bits - _RANGES)
-    pieces = [_cut_buckets(run, bits - several, range(1 << bits - several)) for run in runs]
-    for number, equal in enumerate(zip(*pieces, strict=True)):
-        distinct, again = keep_distinct(pa.concat_batches(equal))
+    range_bits = max(0, bits - _RANGES)
+    ranges = range(1 << (bits - range_bits))
+    pieces = [_cut_buckets(run, bits - range_bits, ranges) for run in runs]
+    for number, pieces_of_range in enumerate(zip(*pieces, strict=True)):
+        distinct, again = keep_distinct(pa.concat_batches(pieces_of_range))
         if len(again):  # even an empty slice would keep the whole range in memory
             repeated(again)
-        yield from _cut_buckets(distinct, bits, range(number << several, (number + 1) << several))
+        buckets = range(number << range_bits, (number + 1) << range_bits)
+        yield from _cut_buckets(distinct, bits, buckets)
 
 
 def _cut_buckets(rows: pa.RecordBatch, bits: int, buckets: range) -> list[pa.RecordBatch]:

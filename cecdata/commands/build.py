@@ -40,8 +40,8 @@ def as_option(name: str, kind: type | None, help: str, **more: Any) -> Callable[
     return click.option(flag, type=kind, help=help, **more)
 
 
-def repeat_option(name: str, metavar: str, help: str) -> Callable[..., Any]:  # noqa: A002
-    """Return an option of sentences that may be repeated."""
+def make_repeatable_option(name: str, metavar: str, help: str) -> Callable[..., Any]:  # noqa: A002
+    """Return an option, in the section of sentences, that may be given several times."""
     return click.option(
         name,
         metavar=metavar,
@@ -92,7 +92,7 @@ _OPTIONS = (
     as_option("shard_sentences", int, "Number of sentences in a shard, a file of the dataset."),
     as_option("split_sentences", None, "Split paragraphs into sentences at 。！？…", **_READING),
     as_option("mask", None, "Replace personal data by placeholders such as <PHONE>.", **_SENTENCES),
-    repeat_option(
+    make_repeatable_option(
         "--quality",
         "NAME",
         "Reject sentences with this defect: han (too little Chinese), kana (Japanese), simplified "
@@ -106,7 +106,7 @@ _OPTIONS = (
         "most a tenth of its length. Even on a Ray cluster, one process makes all comparisons.",
         **_SENTENCES,
     ),
-    repeat_option(
+    make_repeatable_option(
         "--decontaminate",
         "FILE",
         "Leave out sentences of this benchmark or folder of benchmarks",

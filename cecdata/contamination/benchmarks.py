@@ -5,6 +5,7 @@ Files of all formats are read row by row: cells, strings of JSON, both sides of 
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import threading
@@ -70,21 +71,21 @@ def find_benchmark_files(names: Sequence[str]) -> dict[str, Path]:
         )
     paths_by_name: list[tuple[str, Path]] = []
     for name in entries:
-        path, start, below = Path(name), Path(Path(name).absolute().name), [Path(name)]
+        path = Path(name)
+        prefix, paths = Path(path.absolute().name), [path]
         if path.is_dir() and not _is_dataset(path):
-            below = [file for file in list_files_below(path) if file.stat().st_size]
-        if not below:
+            paths = [file for file in list_files_below(path) if file.stat().st_size]
+        if not paths:
             raise InputError(f"{name}: no file with text is in this folder")
-        for file in below:
+        for file in paths:
             if not (file.is_file() or _is_dataset(file)):  # a pipe cannot be read twice
                 raise InputError(f"{file}: there is no such file or folder")
-            paths_by_name.append(((start / file.relative_to(path)).as_posix(), file))
+            paths_by_name.append(((prefix / file.relative_to(path)).as_posix(), file))
     files: dict[str, Path] = {}
     for name, path in paths_by_name:
-        number = 1
-        while files.get(numbered := name if number == 1 else f"{name} ({number})", path) != path:
-            number += 1
-        files[numbered] = path
+        numbered = (f"{name} ({number})" for number in itertools.count(2))
+        free = (one for one in itertools.chain([name], numbered) if files.get(one, path) == path)
+        files[next(free)] = path
     return files
 
 

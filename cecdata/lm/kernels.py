@@ -54,7 +54,10 @@ def find_shift(size):
 
 @compiled
 def make_marks(slots, shift, low):
-    """Return a bitmap of the keys of a hash table, which are above the `low` bits of its slots."""
+    """Return a bitmap by which most look-ups of keys that a hash table lacks can end at once.
+
+    A slot of the table has its key above `low` other bits. shift: of the hash of a key.
+    """
     marks = np.zeros((len(slots) << MARKS) >> 6, np.uint64)
     for slot in slots:
         if slot != EMPTY:

@@ -231,15 +231,19 @@ def _shift(slots: Longs) -> np.uint64:
 
 
 def make_trie(words: tuple[str, ...]) -> tuple[Longs, Ints, Ints]:
-    """Return the trie of the words' characters; words longer than `LONGEST` are left out."""
+    """Return the trie of the words' characters; words longer than `LONGEST` are left out.
+
+    That is the hash table of its edges, the node to which each leads, and the number of the word
+    that ends at each node, or -1.
+    """
     sizes = np.fromiter(map(len, words), np.int64)
     numbers = np.flatnonzero(sizes <= LONGEST)[1:].astype(np.int32)  # without the unknown word
     points, bounds = _join_points([words[number] for number in numbers.tolist()])
     keys = _make_slots(len(points) + 1)
     nodes = np.zeros(len(keys), np.int32)
-    word = np.full(len(points) + 1, -1, np.int32)
-    used = kernels.fill_trie(keys, nodes, word, 1, points, bounds, numbers)
-    return keys, nodes, word[:used]
+    word_of_node = np.full(len(points) + 1, -1, np.int32)
+    used = kernels.fill_trie(keys, nodes, word_of_node, 1, points, bounds, numbers)
+    return keys, nodes, word_of_node[:used]
 
 
 def _join_points(texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -76,12 +76,12 @@ def _load(
     """Return the model of a folder or a hub name, and its tokenizer; `name` is for messages."""
     import transformers
 
-    of_file = {key: value for key, value in settings.items() if key == "gguf_file"}
-    config = _load_causal_config(name, load_pretrained(transformers.AutoConfig, folder, **of_file))
-    if of_file:  # its head is whole
+    gguf = {key: value for key, value in settings.items() if key == "gguf_file"}
+    config = _load_causal_config(name, load_pretrained(transformers.AutoConfig, folder, **gguf))
+    if gguf:  # the head of the file could be read, and its weights are converted now
         say(f"{name} is read for the first time, which takes a minute or two")
     settings["dtype"] = _choose_dtype(name, config, place, dtype)
-    tokenizer = load_pretrained(transformers.AutoTokenizer, folder, **of_file)
+    tokenizer = load_pretrained(transformers.AutoTokenizer, folder, **gguf)
     model = load_pretrained(transformers.AutoModelForCausalLM, folder, **settings).to(place)
     return model, tokenizer
 

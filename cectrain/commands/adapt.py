@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cecdata.commands.build import repeat_option
+from cecdata.commands.build import make_repeatable_option
 from cecdata.common.errors import MissingPackageError
 from cecdata.common.progress import Progress, print_lines
 from cectrain.commands.train import prepare_process
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 )
 @click.option("--text-column", help="Column with the text.  [default: text, or the only one]")
 @click.option("--encoding", help="Encoding of text files.  [default: detected in each file]")
-@repeat_option(
+@make_repeatable_option(
     "--decontaminate", "FILE", "Leave out sentences of this benchmark or folder of benchmarks"
 )
 @click.option("--report", is_flag=True, help="List the new words and the doubtful sentences, too.")

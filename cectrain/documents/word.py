@@ -56,7 +56,7 @@ class WordDocument:
 
     def __init__(self, data: bytes, date: str | None = None, comments: bool = False) -> None:
         date = date or datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-        self._marks = {f"{_W}author": "CEC-Zero", f"{_W}date": date}
+        self._authorship = {f"{_W}author": "CEC-Zero", f"{_W}date": date}  # of each change
         self._data, self._comments = data, comments
         self._parts = _read_parts(data)
         parts = {info.filename: part for info, part in self._parts}
@@ -71,7 +71,7 @@ class WordDocument:
             spans: list[tuple[int, int] | str] = []
             for text, element in paragraph:
                 start, end = end, end + len(text)
-                if element is None:
+                if element is None:  # what stands for a tab or an object, and cannot be edited
                     spans.append(text)
                 else:
                     spans.append((start, end))
@@ -145,7 +145,7 @@ class WordDocument:
     def _wrap(self, name: str, content: Element) -> Element:
         """Return an element of ours around another, with a number of its own."""
         self._last_id += 1
-        return _MAKE(name, {f"{_W}id": str(self._last_id), **self._marks}, content)
+        return _MAKE(name, {f"{_W}id": str(self._last_id), **self._authorship}, content)
 
 
 def _read_parts(data: bytes) -> list[tuple[zipfile.ZipInfo, bytes]]:

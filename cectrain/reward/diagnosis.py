@@ -155,7 +155,8 @@ def _measure_reward(
     bank: Bank, vectors_P_K_D: FloatArray, config: RewardConfig, size: int, seed: int
 ) -> RewardFigures:
     """Return the figures of a reward, in groups of `size` candidates of the bank."""
-    # groups of one right answer, column 0 of the bank, and copies of the source, column 1
+    # Groups of one right answer, column 0 of the bank, and copies of the source, column 1: does the
+    # answer win, or does it join the cluster of the copies?
     lone = _compute_rewards(bank, vectors_P_K_D, np.array([[0] + [1] * (size - 1)]), config)
     gain_P = lone.total_P_L[:, 0] - lone.total_P_L[:, 1]
     labels_P_L = lone.batch.labels_P_L

@@ -66,10 +66,8 @@ class GroupReward:
         self, groups: Sequence[Sequence[str]], targets: Sequence[str]
     ) -> tuple[FloatArray, FloatArray]:
         """Return the embeddings of candidates [P, L, D] and targets [P, D], each text once."""
-        references = sorted(set(targets))
-        known = dict(zip(references, self._encode(references), strict=True))
-        others = sorted({text for group in groups for text in group} - known.keys())
-        known |= zip(others, self._encode(others), strict=True)
+        texts = sorted({*targets}.union(*groups))
+        known = dict(zip(texts, self._encode(texts), strict=True))
         candidates = np.array([[known[text] for text in group] for group in groups])
         return candidates, np.stack([known[target] for target in targets])
 

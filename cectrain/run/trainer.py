@@ -242,7 +242,8 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
             return
         step = self.state.global_step
         policy = self.current_policy()
-        pairs = read_batch(self._sft_pairs, -(-self._warmup_examples // size) + step, size)
+        first = -(-self._warmup_examples // size)  # the pairs go on behind those of the warm start
+        pairs = read_batch(self._sft_pairs, first + step, size)
         batch = collate(policy, pairs)
         loss_of = make_loss(
             policy,

@@ -153,24 +153,18 @@ def _measure_cost_unchanged(model, scratch, length, start, end):
 
 @inlined
 def _write_points(tables, scratch, operator, position, word):
-    """Write what a draw puts at a position into `scratch.written`: (characters, end of the old)."""
+    """Write the characters that an operator's draw puts at a position into `scratch.written`.
+
+    Return their number, and where the characters end in whose place they stand.
+    """
     column = np.int64(tables.spans.row[operator])
-    size = 0
     if column >= 0:
-        row = tables.spans.rows[np.int64(scratch.spans[column, position]), column]
-        signs = tables.spans.candidates[draw_span_candidate(row, tables.spans.candidates, word), 1]
-        end = position + np.int64(row >> np.uint64(SIZE_SHIFT))
-        for _ in range(LONGEST):
-            text = np.int64(signs & np.uint64(_TEXT))
-            signs >>= np.uint64(TEXT_BITS)
-            if text:
-                scratch.written[size] = _read_first_point(tables, text)
-                size += 1
-        return size, end
+        return _write_span(tables, scratch, column, position, word)
+    size = 0
     inserts = np.int64(tables.inserts[operator])
     slot = np.uint32(0) if inserts else scratch.slots[position]
     text = np.int64(draw_candidate(tables, operator, slot, word) & np.uint64(_TEXT))
-    facts = tables.texts[text, 1]
+    facts = tables.texts[text, 1]  # see `Tables.texts`: bytes, first and second code point
     if facts & np.uint64(0xFF):
         scratch.written[0] = _read_first_point(tables, text)
         size = 1
@@ -181,30 +175,47 @@ def _write_points(tables, scratch, operator, position, word):
 
 
 @inlined
+def _write_span(tables, scratch, column, position, word):
+    """Write the characters of a drawn span, as `_write_points` does; `column` is the operator's."""
+    row = tables.spans.rows[np.int64(scratch.spans[column, position]), column]
+    texts = tables.spans.candidates[draw_span_candidate(row, tables.spans.candidates, word), 1]
+    size = 0
+    for _ in range(LONGEST):
+        text = np.int64(texts & np.uint64(_TEXT))
+        texts >>= np.uint64(TEXT_BITS)
+        if text:
+            scratch.written[size] = _read_first_point(tables, text)
+            size += 1
+    return size, position + np.int64(row >> np.uint64(SIZE_SHIFT))
+
+
+@inlined
 def _read_first_point(tables, text):
     """Return the first code point of a text, by its row in `Tables.texts`."""
     return np.uint32((tables.texts[text, 1] >> np.uint64(8)) & np.uint64(0xFFFFFF))
 
 
 @inlined
-def redraw_edits(tables, draws, scratch, length, drawn, count, key):
+def redraw_edits(tables, draws, scratch, length, of_pair, count, key):
     """Redraw the `count` edits in `scratch.chosen` and `words`, each as one of its proposals.
 
-    The more one lowers the cost of the sentence, the likelier it is drawn. `drawn` is the operator;
-    of a mixed pair each edit has its own, and they keep their positions.
+    The more a proposal lowers the cost of the sentence, the likelier it is taken; the first one is
+    at the position of the edit. `of_pair` is the operator; of a mixed pair each edit has its own,
+    and they keep their positions.
     """
-    model, proposals, mixed = tables.model, draws.proposals, drawn == len(draws.priors)
+    model, proposals, mixed = tables.model, draws.proposals, of_pair == len(draws.priors)
     for k in range(count):
-        operator = scratch.operators[k] if mixed else drawn
+        operator = scratch.operators[k] if mixed else of_pair
         for t in range(proposals):
-            at = scratch.chosen[k]
+            at, number = scratch.chosen[k], k * proposals + t
             if t > 0 and not mixed:
-                at = _propose_position(scratch, length, operator, count, k, k * proposals + t, key)
-            word = draw(key, PROPOSAL, (k * proposals + t) * (_TRIES + 1))
+                at = _propose_position(scratch, length, operator, count, k, number, key)
+            word = draw(key, PROPOSAL, number * (_TRIES + 1))  # the others are for its position
             size, end = _write_points(tables, scratch, operator, at, word)
             changed = measure_cost_with(model, scratch, length, at, end, size)
             gain = _measure_cost_unchanged(model, scratch, length, at, end) - changed
-            place = min(max(gain + len(model.chance) // 2, 0), len(model.chance) - 1)
+            unchanged = len(model.chance) // 2  # the place of a gain of 0
+            place = min(max(gain + unchanged, 0), len(model.chance) - 1)
             scratch.positions[t], scratch.drawn[t] = at, word
             scratch.weights[t] = model.chance[place]
         taken = _draw_index(scratch.weights, proposals, to_fraction(draw(key, CHOICE, k)))

@@ -230,6 +230,6 @@ def sample_words(seed: int, ids: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint6
 
 @entry_with(lm)
 def _write_words(seed, ids, words):
-    """Write the word of each id to `words`."""
+    """Write the random word by which each sentence is sampled, that of its copy 0, to `words`."""
     for i in range(len(ids)):
         words[i] = draw(make_key(seed, ids[i], 0), SAMPLE, 0)

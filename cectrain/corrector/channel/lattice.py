@@ -123,7 +123,11 @@ def chain_edges(length, work, first, used):
 
 @called
 def score_observed(length, lm, work, used):
-    """Score the words as written: `before` and `after` of each edge; return the best path's."""
+    """Score the words as written, forwards and backwards; return the score of the best path.
+
+    `before` of an edge is the best score of a path up to it, with its own price, and `after` of one
+    behind it. Edges are sorted by their starts.
+    """
     for edge in range(used):
         word, best = work.word[edge], LOW
         if work.start[edge] == 0:
