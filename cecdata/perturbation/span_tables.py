@@ -43,27 +43,28 @@ def compile_spans(
     }
     parts = [part for _, part in sets.values()]
     texts = tuple(dict.fromkeys(t for part in parts for t in (*part.sources, *part.texts)))
-    number = {text: position for position, text in enumerate(texts)}
+    text_number = {text: position for position, text in enumerate(texts)}
     assert len(texts) < 2**layout.SPAN_TEXT_BITS
     signs = _pack_texts(texts, singles)
     keys = [_pack_spans(part.sources, slots) for part in parts]
     spans = np.unique(np.concatenate([*keys, np.zeros(0, np.uint64)]))[::-1]
-    places = [len(spans) - 1 - np.searchsorted(spans[::-1], key) for key in keys]
-    searchable, row_of = _make_search_tables(spans, places)
+    # the positions of each part's spans in `spans`, which falls, while searchsorted needs it rising
+    places_of_parts = [len(spans) - 1 - np.searchsorted(spans[::-1], key) for key in keys]
+    searchable, row_of = _make_search_tables(spans, places_of_parts)
     rows = np.zeros((len(searchable["heads"]) + len(searchable["tails"]), len(parts)), np.uint64)
     blocks: list[Longs] = []
     written = 0
-    for s, (operator, part) in enumerate(sets.values()):
-        rows[row_of[places[s]], s] = _pack_rows(part, written, number)
+    for column, (operator, part) in enumerate(sets.values()):
+        rows[row_of[places_of_parts[column]], column] = _pack_rows(part, written, text_number)
         codes = np.array([kinds.index(kind) for kind in operator.kinds], np.int64)
-        blocks.append(_pack_candidates(part, codes, number, signs))
+        blocks.append(_pack_candidates(part, codes, text_number, signs))
         written += len(part.weight)
     assert written < 2**layout.COUNT_SHIFT
-    which = {name: position for position, name in enumerate(sets)}
+    column_of = {name: position for position, name in enumerate(sets)}
     arrays = SpanTables(
-        row=np.array([which.get(operator.name, -1) for operator in operators], np.int8),
+        row=np.array([column_of.get(operator.name, -1) for operator in operators], np.int8),
         operator=np.array(
-            [o for o, operator in enumerate(operators) if operator.name in which], np.uint16
+            [o for o, operator in enumerate(operators) if operator.name in column_of], np.uint16
         ),
         **searchable,
         rows=rows,
@@ -75,34 +76,33 @@ def compile_spans(
     return arrays, texts, hashes, costs
 
 
-def _pack_rows(part: SpanSet, first: int, number: Mapping[str, int]) -> Longs:
-    """Return each span's row in `SpanTables.rows`: candidates, count, text and size in one word."""
+def _pack_rows(part: SpanSet, first: int, text_number: Mapping[str, int]) -> Longs:
+    """Return an operator's words of `SpanTables.rows`; its candidates begin with number `first`."""
     count = np.diff(part.bounds)
     assert (
         count.max(initial=0)
         < 2**layout.ALIAS_BITS
         <= 2 ** (layout.SOURCE_SHIFT - layout.COUNT_SHIFT)
     )
-    source = np.array([number[text] for text in part.sources], np.int64)
+    source = np.array([text_number[text] for text in part.sources], np.int64)
     size = np.array([len(text) for text in part.sources], np.int64)
     packed = first + part.bounds[:-1] | count << layout.COUNT_SHIFT | source << layout.SOURCE_SHIFT
     return np.asarray((packed | size << layout.SIZE_SHIFT).astype(np.uint64))
 
 
 def _pack_candidates(
-    part: SpanSet, kinds: npt.NDArray[np.int64], number: Mapping[str, int], signs: Longs
+    part: SpanSet, kinds: npt.NDArray[np.int64], text_number: Mapping[str, int], signs: Longs
 ) -> Longs:
-    """Return each candidate as two words: how it is drawn, and its text as `_pack_texts` has it."""
+    """Return an operator's rows of `SpanTables.candidates`; `kinds` are the codes of its kinds."""
     keep, alias = make_alias_tables(part.bounds, part.weight)
     most = 2**layout.KEEP_BITS - 1
     first = np.repeat(part.bounds[:-1], np.diff(part.bounds))
-    text = np.array([number[name] for name in part.texts], np.int64)[part.replacement]
+    text = np.array([text_number[name] for name in part.texts], np.int64)[part.replacement]
     chance = np.minimum(keep * (most + 1), most).astype(np.int64)
-    shift = layout.SPAN_TEXT_BITS
-    packed = text | kinds[part.kind] << shift
-    packed |= part.cost << (shift := shift + layout.KIND_BITS)
-    packed |= (alias - first) << (shift := shift + layout.COST_BITS)
-    packed |= chance << (shift + layout.ALIAS_BITS)
+    cost_shift = layout.SPAN_TEXT_BITS + layout.KIND_BITS
+    alias_shift = cost_shift + layout.COST_BITS
+    packed = text | kinds[part.kind] << layout.SPAN_TEXT_BITS | part.cost << cost_shift
+    packed |= (alias - first) << alias_shift | chance << (alias_shift + layout.ALIAS_BITS)
     return np.column_stack([packed.astype(np.uint64), signs[text]])
 
 
@@ -111,24 +111,24 @@ def _pack_texts(texts: Sequence[str], singles: dict[str, int]) -> Longs:
     points = _to_code_points(texts)
     row_of = np.zeros(0x110000, np.uint64)
     for point in np.unique(points[points > 0]).tolist():
-        row_of[point] = singles.setdefault(chr(point), len(singles))
+        row_of[point] = singles.setdefault(chr(point), len(singles))  # a new one gets the next row
     shifts = np.uint64(layout.TEXT_BITS) * np.arange(LONGEST, dtype=np.uint64)
     return np.asarray(np.bitwise_or.reduce(row_of[points] << shifts, axis=1))
 
 
 def _measure_cost(part: SpanSet) -> Cost:
     """Return the cost of an operator; words are weighted by frequency, other spans equally."""
-    known = {
+    count_of = {
         text: count
         for length in range(SHORTEST, LONGEST + 1)
         for text, count in zip(
             list_words(length).texts, list_words(length).counts.tolist(), strict=True
         )
     }
-    often = np.array([known.get(source, 1.0) for source in part.sources])
+    frequency = np.array([count_of.get(source, 1.0) for source in part.sources])
     row = np.repeat(np.arange(len(part.sources)), np.diff(part.bounds))
     mean = np.bincount(row, part.weight * part.cost) / np.bincount(row, part.weight)
-    return Cost(float(np.average(mean, weights=often)), int(part.cost.max()))
+    return Cost(float(np.average(mean, weights=frequency)), int(part.cost.max()))
 
 
 def _pack_spans(sources: Sequence[str], slots: Mapping[str, int]) -> Longs:
@@ -144,30 +144,32 @@ def _pack_spans(sources: Sequence[str], slots: Mapping[str, int]) -> Longs:
 
 
 def _make_search_tables(
-    spans: Longs, own: Sequence[npt.NDArray[np.intp]]
+    spans: Longs, places_of_parts: Sequence[npt.NDArray[np.intp]]
 ) -> tuple[dict[str, npt.NDArray[Any]], npt.NDArray[np.intp]]:
-    """Return the kernel's search tables of packed spans, highest first, and each span's row.
+    """Return the arrays of `SpanTables` that find a span, and the row of each span in `rows`.
 
-    `own` has, for each operator, the positions of its spans in `spans`.
+    `spans` are packed, highest first; `places_of_parts` has, for each operator that rewrites
+    spans, the positions of its spans. `able` has a bit for each of these operators.
     """
     able = np.zeros(len(spans), np.uint64)
-    for s, positions in enumerate(own):
-        able[positions] |= np.uint64(1 << s)
+    for column, positions in enumerate(places_of_parts):
+        able[positions] |= np.uint64(1 << column)
     first, second = spans >> np.uint64(48), spans >> np.uint64(32) & np.uint64(0xFFFF)
     third, fourth = spans >> np.uint64(16) & np.uint64(0xFFFF), spans & np.uint64(0xFFFF)
     pair, long = first | second << np.uint64(16), third != layout.NO_THIRD
-    head, begins = np.unique(pair, return_inverse=True)
+    # a head: the first two characters, with which several spans may begin
+    distinct, head_of = np.unique(pair, return_inverse=True)
     tails = (third | fourth << np.uint64(16) | able << np.uint64(layout.TAIL_OPERATORS_SHIFT))[long]
     ends = np.r_[pair[long][1:] != pair[long][:-1], True][: len(tails)]
     tails |= ends.astype(np.uint64) << np.uint64(layout.LAST)
-    edits_two, goes_on = np.zeros((2, len(head)), np.uint64)
-    edits_two[begins[~long]] = able[~long]
-    goes_on[begins[long]] = 1
-    starts, before, heads, position = _make_heads(head, edits_two, goes_on)
+    able_of_two, goes_on = np.zeros((2, len(distinct)), np.uint64)
+    able_of_two[head_of[~long]] = able[~long]
+    goes_on[head_of[long]] = 1
+    starts, before, heads, position = _make_heads(distinct, able_of_two, goes_on)
     tail_of = np.zeros(len(heads), np.uint32)
     # written backwards: the first tail of a head is written last
-    tail_of[position[begins[long]][::-1]] = np.arange(len(tails), dtype=np.uint32)[::-1]
-    row_of = position[begins]
+    tail_of[position[head_of[long]][::-1]] = np.arange(len(tails), dtype=np.uint32)[::-1]
+    row_of = position[head_of]
     row_of[long] = len(heads) + np.arange(len(tails))
     longer = (pair[long] | third[long] << np.uint64(32)) * np.uint64(layout.KEY_FACTOR)
     bits = _make_bitmap(longer >> np.uint64(64 - layout.KNOWN_BITS))
@@ -178,25 +180,26 @@ def _make_search_tables(
 def _make_heads(
     head: Longs, able: Longs, goes_on: Longs
 ) -> tuple[Longs, Words, Words, npt.NDArray[np.intp]]:
-    """Return a bitmap of heads, the bits before each word, the entries, each head's position."""
+    """Return `SpanTables.starts`, `before` and `heads`, and each head's position in `heads`."""
     spread = head * np.uint64(layout.PAIR_FACTOR) & np.uint64(0xFFFFFFFF)
     bit, tag = spread >> np.uint64(layout.TAG_BITS), spread & np.uint64((1 << layout.TAG_BITS) - 1)
     starts = _make_bitmap(bit)
-    set_ = np.unpackbits(starts.view(np.uint8), bitorder="little").reshape(-1, 64).sum(1)
-    before = np.r_[np.uint64(0), np.cumsum(set_, dtype=np.uint64)][: len(starts)]
-    distinct, which, count = np.unique(bit, return_inverse=True, return_counts=True)
-    shared = np.flatnonzero(count[which] > 1)
-    shared = shared[np.argsort(which[shared], kind="stable")]
-    position = which.astype(np.intp)
+    set_bits = np.unpackbits(starts.view(np.uint8), bitorder="little").reshape(-1, 64).sum(1)
+    before = np.r_[np.uint64(0), np.cumsum(set_bits, dtype=np.uint64)][: len(starts)]
+    # each bit has an entry; where heads share it, that leads to theirs, which are last in the array
+    distinct, entry_of, count = np.unique(bit, return_inverse=True, return_counts=True)
+    shared = np.flatnonzero(count[entry_of] > 1)
+    shared = shared[np.argsort(entry_of[shared], kind="stable")]
+    position = entry_of.astype(np.intp)
     position[shared] = len(distinct) + np.arange(len(shared))
     heads = np.zeros(len(distinct) + len(shared), np.uint64)
     heads[position] = (
         tag | able << np.uint64(layout.OPERATORS_SHIFT) | goes_on << np.uint64(layout.GOES_ON)
     )
-    final = np.r_[which[shared][1:] != which[shared][:-1], True][: len(shared)]
-    heads[position[shared[final]]] |= np.uint64(1 << layout.FINAL)
-    starting = np.r_[True, final[:-1]][: len(shared)]
-    heads[which[shared[starting]]] = position[shared[starting]].astype(np.uint64) | np.uint64(
+    is_last = np.r_[entry_of[shared][1:] != entry_of[shared][:-1], True][: len(shared)]
+    heads[position[shared[is_last]]] |= np.uint64(1 << layout.FINAL)
+    is_first = np.r_[True, is_last[:-1]][: len(shared)]
+    heads[entry_of[shared[is_first]]] = position[shared[is_first]].astype(np.uint64) | np.uint64(
         1 << layout.SHARED
     )
     assert len(heads) < 2**layout.SHARED
@@ -204,10 +207,10 @@ def _make_heads(
 
 
 def _make_bitmap(bits: Longs) -> Longs:
-    """Return a bitmap of 2^KNOWN_BITS bits, in words of 64, in which these are set."""
+    """Return a bitmap of 2^KNOWN_BITS bits, in words of 64, with the bits of these numbers set."""
     bitmap = np.zeros(2**layout.KNOWN_BITS // 64, np.uint64)
-    where = (bits >> np.uint64(6)).astype(np.int64)
-    np.bitwise_or.at(bitmap, where, np.uint64(1) << (bits & np.uint64(63)))
+    word_of_bit = (bits >> np.uint64(6)).astype(np.int64)
+    np.bitwise_or.at(bitmap, word_of_bit, np.uint64(1) << (bits & np.uint64(63)))
     return bitmap
 
 
@@ -239,24 +242,25 @@ def make_alias_tables(
     share, small, large = np.empty((3, len(weights)))
     for r in range(len(bounds) - 1):
         first, last = bounds[r], bounds[r + 1]
-        total, less, more = 0.0, 0, 0
+        total = 0.0
+        small_count, large_count = 0, 0  # of the stacks of shares below 1, and of the others
         for j in range(first, last):
             total += weights[j]
         for j in range(first, last):
             share[j] = weights[j] * (last - first) / total
             if share[j] < 1:
-                small[less] = j
-                less += 1
+                small[small_count] = j
+                small_count += 1
             else:
-                large[more] = j
-                more += 1
-        while less and more:
-            less -= 1
-            poor, rich = int(small[less]), int(large[more - 1])
+                large[large_count] = j
+                large_count += 1
+        while small_count and large_count:
+            small_count -= 1
+            poor, rich = int(small[small_count]), int(large[large_count - 1])
             keep[poor], alias[poor] = share[poor], rich
             share[rich] -= 1 - share[poor]
             if share[rich] < 1:
-                more -= 1
-                small[less] = rich
-                less += 1
+                large_count -= 1
+                small[small_count] = rich
+                small_count += 1
     return keep, alias

@@ -51,11 +51,11 @@ def compile_recipe(config: Config) -> Compiled:
     The weights of the configuration change the operators' own, see `reweigh`. The first
     call takes a moment; the tables are cached by operators and weights.
     """
-    known = config.find_operators()
-    operators = tuple(known[name] for name in known if config.prior.get(name, 0.0) > 0)
+    available = config.find_operators()
+    operators = tuple(available[name] for name in available if config.prior.get(name, 0.0) > 0)
     changes = (config.weights.get(operator.name, {}) for operator in operators)
-    keys = tuple(tuple(sorted(change.items())) for change in changes)
-    tables = _compile_operators(operators, keys)
+    weights = tuple(tuple(sorted(change.items())) for change in changes)
+    tables = _compile_operators(operators, weights)
     if config.proposals == 1:
         return tables
     model, digest = read_language(config.lm, config.fluency)
@@ -68,7 +68,7 @@ def compile_recipe(config: Config) -> Compiled:
 def _compile_operators(
     operators: tuple[Operator, ...], changes: tuple[tuple[tuple[str, float], ...], ...]
 ) -> Compiled:
-    """Return the tables of operators with changed weights, (kind, factor) each."""
+    """Return the tables of operators; `changes` has (kind, factor) pairs for each operator."""
     changed = [
         reweigh(operator, dict(change)) if change else operator
         for operator, change in zip(operators, changes, strict=True)
@@ -165,36 +165,38 @@ class _Columns(NamedTuple):
 def _list_candidates(
     operator: Operator, characters: tuple[str, ...], kinds: Sequence[str], texts: dict[str, int]
 ) -> _Columns:
-    """Return the operator's set; new texts get the next numbers."""
+    """Return an operator's candidates by number of character; new texts get numbers in `texts`."""
     standard = standard_characters()
     if isinstance(operator.confusions, CharConfusions) and characters[: len(standard)] == standard:
         table = operator.confusions.build()
         kind_numbers = np.array([kinds.index(kind) for kind in operator.kinds])
-        slot = np.repeat(np.arange(1, len(standard) + 1), np.diff(table.bounds))
-        # the texts of the characters are numbered like their slots
+        number = np.repeat(np.arange(1, len(standard) + 1), np.diff(table.bounds))
+        # of the texts, the characters have the first numbers, too
         return _Columns(
-            slot, table.replacement + np.int64(1), kind_numbers[table.kind], table.weight
+            number, table.replacement + np.int64(1), kind_numbers[table.kind], table.weight
         )
-    wanted = ((0, ""),) if operator.action == "insert" else tuple(enumerate(characters, 1))
-    wanted = () if operator.action == "rewrite" else wanted
-    items = [(slot, item) for slot, name in wanted for item in operator.confusions(name)]
+    # those of spans are compiled by `compile_spans`
+    numbered = () if operator.action == "rewrite" else tuple(enumerate(characters, 1))
+    if operator.action == "insert":
+        numbered = ((0, ""),)  # the same candidates before every character
+    items = [(number, item) for number, name in numbered for item in operator.confusions(name)]
     return _Columns(
-        np.array([slot for slot, _ in items], np.int64),
+        np.array([number for number, _ in items], np.int64),
         np.array([texts.setdefault(item.replacement, len(texts)) for _, item in items], np.int64),
         np.array([kinds.index(item.kind) for _, item in items], np.int64),
         np.array([item.weight for _, item in items], np.float64),
     )
 
 
-def _renumber(columns: _Columns, number: Numbers) -> _Columns:
-    """Return the candidates with other numbers of characters and texts, by slot."""
-    order = np.argsort(number[columns.slot], kind="stable")
-    slot, text = number[columns.slot[order]], number[columns.text[order]]
+def _renumber(columns: _Columns, position_of: Numbers) -> _Columns:
+    """Return the candidates sorted by slot; `position_of` maps a text's number to its position."""
+    order = np.argsort(position_of[columns.slot], kind="stable")
+    slot, text = position_of[columns.slot[order]], position_of[columns.text[order]]
     return _Columns(slot, text, columns.kind[order], columns.weight[order])
 
 
 def _make_rows(sets: Sequence[_Columns], slots: int) -> tuple[Ints, Shorts]:
-    """Return `Tables.rows` and `Tables.eligible`."""
+    """Return `Tables.rows` and `Tables.eligible`; the candidates lie operator by operator."""
     rows, eligible = np.zeros((len(sets), slots, 2), np.int32), np.zeros(slots, np.uint16)
     written = 0
     for o, columns in enumerate(sets):
@@ -207,18 +209,16 @@ def _make_rows(sets: Sequence[_Columns], slots: int) -> tuple[Ints, Shorts]:
 
 
 def _pack_candidates(columns: _Columns) -> Longs:
-    """Return one operator's candidates as words: two texts with kinds, and how often the first."""
-    first = np.flatnonzero(np.r_[True, columns.slot[1:] != columns.slot[:-1]])
-    bounds = np.r_[first, len(columns.slot)] if len(columns.slot) else np.zeros(1, np.int64)
+    """Return one operator's candidates as words, whose fields `Tables.candidates` lists."""
+    begins = np.flatnonzero(np.r_[True, columns.slot[1:] != columns.slot[:-1]])
+    bounds = np.r_[begins, len(columns.slot)] if len(columns.slot) else np.zeros(1, np.int64)
     keep, alias = make_alias_tables(bounds, columns.weight)
     most = 2**layout.KEEP_BITS - 1
     packed = (columns.kind << layout.TEXT_BITS | columns.text).astype(np.uint64)
     chance = np.minimum(keep * (most + 1), most).astype(np.uint64)
-    thresholds_of_alias = packed[alias] << np.uint64(layout.TEXT_BITS + layout.KIND_BITS)
+    alias_fields = packed[alias] << np.uint64(layout.TEXT_BITS + layout.KIND_BITS)
     return np.asarray(
-        packed
-        | thresholds_of_alias
-        | chance << np.uint64(2 * (layout.TEXT_BITS + layout.KIND_BITS))
+        packed | alias_fields | chance << np.uint64(2 * (layout.TEXT_BITS + layout.KIND_BITS))
     )
 
 
@@ -233,7 +233,7 @@ def _pack_texts(texts: Sequence[str]) -> Longs:
 
 
 def _classify_code_points(slot_of: Mapping[str, int]) -> Shorts:
-    """Return the class or the slot of each code point, [0x110000]."""
+    """Return `Tables.code_points`; `slot_of` maps characters to slots."""
     classes = np.zeros(0x110000, np.uint16)
     for mark, rule in (
         (layout.CLINGS_BEFORE, "before"),
@@ -241,10 +241,10 @@ def _classify_code_points(slot_of: Mapping[str, int]) -> Shorts:
         (layout.REGIONAL, "pair"),
     ):
         for low, high in zip(*list_cluster_ranges(rule), strict=True):
-            span = classes[low : high + 1]
-            span[:] = np.where(
-                (span == layout.CLINGS_BEFORE) & (mark == layout.CLINGS_AFTER),
-                layout.CLINGS_BOTH,
+            code_point_range = classes[low : high + 1]
+            code_point_range[:] = np.where(
+                (code_point_range == layout.CLINGS_BEFORE) & (mark == layout.CLINGS_AFTER),
+                layout.CLINGS_BOTH,  # in the ranges of both rules
                 mark,
             )
     for character, slot in slot_of.items():
@@ -258,6 +258,7 @@ def _hash_set(columns: _Columns, texts: Longs, kinds: Sequence[str]) -> str:
     share = columns.weight / total[columns.slot]
     digest = hashlib.sha256("\t".join(kinds[kind] for kind in np.unique(columns.kind)).encode())
     digest.update(columns.slot.astype("<i8").tobytes())
+    # column 1 of `Tables.texts` has the code points of a text, which identify it
     digest.update(texts[columns.text, 1].astype("<u8").tobytes())
     digest.update((np.unique(columns.kind, return_inverse=True)[1]).astype("<i8").tobytes())
     digest.update(np.round(share * 1e7).astype("<i8").tobytes())
@@ -306,7 +307,7 @@ def _find_first_nodes(tables: NgramTables) -> Ints:
 
 
 def _list_acceptance_chances(fluency: float) -> npt.NDArray[np.float64]:
-    """Return exp(fluency · nats) for each number of steps: decimals, so that all machines agree."""
+    """Return `Language.chance`, exp(fluency · nats): by decimals, so that all machines agree."""
     step = Decimal(fluency) * Decimal(str(kernels.STEP))
     return np.array([float((step * n).exp()) for n in range(-_MOST_STEPS, _MOST_STEPS + 1)])
 

@@ -20,7 +20,7 @@ _ALIAS = _COST + layout.COST_BITS
 
 
 @inlined
-def edit_character(tables, operator, position, length, scratch, data, word, shift, out, edit):
+def edit_character(tables, operator, position, length, scratch, data, random, shift, out, edit):
     """Write an edit of one character, or before one, then the rest; return (shift, facts).
 
     From the end of the edit on, byte b of the target is at shift + b of the output.
@@ -29,7 +29,7 @@ def edit_character(tables, operator, position, length, scratch, data, word, shif
     inserts = np.int64(tables.inserts[operator])
     bounds = scratch.bounds
     slot = np.uint32(0) if inserts else scratch.slots[position]
-    packed = draw_candidate(tables, operator, slot, word)
+    packed = draw_candidate(tables, operator, slot, random)
     text = np.int64(packed & np.uint64(_TEXT))
     done, to = position + 1 - inserts, shift + bounds[position]
     facts = tables.texts[text, 1]
@@ -43,12 +43,12 @@ def edit_character(tables, operator, position, length, scratch, data, word, shif
 
 
 @inlined
-def edit_span(tables, operator, position, length, scratch, data, word, shift, out, edit):
+def edit_span(tables, operator, position, length, scratch, data, random, shift, out, edit):
     """Write an edit of a span, then the rest; return (shift, the edit's Levenshtein distance)."""
     spans, bounds = tables.spans, scratch.bounds
     column = np.int64(spans.row[operator])
     row = spans.rows[np.int64(scratch.spans[column, position]), column]
-    chosen = draw_span_candidate(row, spans.candidates, word)
+    chosen = draw_span_candidate(row, spans.candidates, random)
     packed, signs = spans.candidates[chosen, 0], spans.candidates[chosen, 1]
     done, to = position + np.int64(row >> np.uint64(layout.SIZE_SHIFT)), shift + bounds[position]
     start = to
@@ -70,7 +70,7 @@ def edit_span(tables, operator, position, length, scratch, data, word, shift, ou
 
 @inlined
 def _write_edit(out, edit, start, end, old, new, operator, kind):
-    """Write the facts of an edit to row `edit` of the output."""
+    """Write the facts of an edit to row `edit` of the output; `kind` may have bits above it."""
     out.start[edit] = start
     out.end[edit] = end
     out.old[edit] = old
@@ -80,13 +80,13 @@ def _write_edit(out, edit, start, end, old, new, operator, kind):
 
 
 @inlined
-def draw_candidate(tables, operator, slot, word):
-    """Return the text and the kind (packed) of a replacement, by Walker's alias method."""
-    scaled = (word >> np.uint64(32)) * np.uint64(tables.rows[operator, slot, 1])
+def draw_candidate(tables, operator, slot, random):
+    """Return a replacement by Walker's alias method: its text, its kind above, then other bits."""
+    scaled = (random >> np.uint64(32)) * np.uint64(tables.rows[operator, slot, 1])
     packed = tables.candidates[
         np.uint64(tables.rows[operator, slot, 0]) + (scaled >> np.uint64(32))
     ]
-    fraction = np.uint32(word) >> np.uint32(32 - layout.KEEP_BITS)
+    fraction = np.uint32(random) >> np.uint32(32 - layout.KEEP_BITS)
     keep = np.uint32(packed >> np.uint64(2 * (layout.TEXT_BITS + layout.KIND_BITS)))
     if fraction >= keep:
         packed >>= np.uint64(layout.TEXT_BITS + layout.KIND_BITS)
@@ -94,15 +94,15 @@ def draw_candidate(tables, operator, slot, word):
 
 
 @inlined
-def draw_span_candidate(row, candidates, word):
-    """Return the candidate that replaces a span, by Walker's alias method."""
+def draw_span_candidate(row, candidates, random):
+    """Return the candidate that replaces a span with this word of `SpanTables.rows`, as a row."""
     first = row & np.uint64((1 << layout.COUNT_SHIFT) - 1)
     count = (row >> np.uint64(layout.COUNT_SHIFT)) & np.uint64(
         (1 << (layout.SOURCE_SHIFT - layout.COUNT_SHIFT)) - 1
     )
-    chosen = first + (((word >> np.uint64(32)) * count) >> np.uint64(32))
+    chosen = first + (((random >> np.uint64(32)) * count) >> np.uint64(32))
     packed = candidates[chosen, 0]
-    fraction = np.uint32(word) >> np.uint32(32 - layout.KEEP_BITS)
+    fraction = np.uint32(random) >> np.uint32(32 - layout.KEEP_BITS)
     if fraction >= np.uint32(packed >> np.uint64(64 - layout.KEEP_BITS)):
         chosen = first + ((packed >> np.uint64(_ALIAS)) & np.uint64((1 << layout.ALIAS_BITS) - 1))
     return chosen
@@ -209,7 +209,7 @@ def _write_source(start, out, first, last, tables, scratch):
 @inlined
 def _measure_distance_in_band(start, target_size, source_size, bound, scratch):
     """Return the distance of points[start:][:target_size] and written[:source_size], ≤ `bound`."""
-    left, right = scratch.points, scratch.written
+    target, source = scratch.points, scratch.written
     previous, current = scratch.previous, scratch.current
     far = bound + 1
     for j in range(source_size + 1):
@@ -218,7 +218,7 @@ def _measure_distance_in_band(start, target_size, source_size, bound, scratch):
         low, high = max(1, i - bound), min(source_size, i + bound)
         current[low - 1] = i if low == 1 and i <= bound else far
         for j in range(low, high + 1):
-            best = previous[j - 1] + (left[start + i - 1] != right[j - 1])
+            best = previous[j - 1] + (target[start + i - 1] != source[j - 1])
             if j < i + bound and previous[j] + 1 < best:
                 best = previous[j] + 1
             if current[j - 1] + 1 < best:

@@ -34,7 +34,7 @@ def _is_han(point):
 
 @inlined
 def _descend(model, node, point):
-    """Return the node of the trie after this character, or -1."""
+    """Return the node of the trie after this Han character, or -1; node 0 is the root."""
     if node == 0:  # most walks begin and end here: no hashing
         return np.int64(model.first[np.uint32(point - np.uint32(FIRST_HAN))])
     return np.int64(next_node(model, node, point))
@@ -42,7 +42,7 @@ def _descend(model, node, point):
 
 @inlined
 def _measure_cost_after(model, word, before):
-    """Return the cost of a word after another, or after none."""
+    """Return the cost of a word after the word `before`, or by itself where that is -1."""
     slot = np.int64(-1)
     if before >= 0:
         slot = find_bigram(model.bigrams, model.bigram_marks, model.bigram_shift, before, word)
@@ -53,44 +53,45 @@ def _measure_cost_after(model, word, before):
 
 @inlined
 def read_words(length, model, scratch):
-    """Write the costs of the likeliest words up to each position, and from each position on."""
-    points, ahead, behind, to, words = (
+    """Fill `ahead`, `word_to`, `behind`, `word_from` and `arcs` of `scratch`, empty `unchanged`."""
+    points, ahead, behind, word_to, word_from = (
         scratch.points, scratch.ahead, scratch.behind, scratch.word_to, scratch.word_from,
     )  # fmt: skip
     for i in range(length + 1):
         ahead[i], behind[i], scratch.unchanged[i] = _FAR, _FAR, _NONE
-    ahead[0], to[0], behind[length], words[length] = 0, _NONE, 0, _NONE
+    ahead[0], word_to[0], behind[length], word_from[length] = 0, _NONE, 0, _NONE
     for i in range(length):
         if not _is_han(points[i]):
             if ahead[i] < ahead[i + 1]:
-                ahead[i + 1], to[i + 1] = ahead[i], _NONE
+                ahead[i + 1], word_to[i + 1] = ahead[i], _NONE
             continue
         node = 0
         for end in range(i + 1, min(i + REACH, length) + 1):
             node = _descend(model, node, points[end - 1]) if _is_han(points[end - 1]) else _NONE
             word = model.word[node] if node >= 0 else _NONE
             if word < 0 and end == i + 1:
-                word = 0
+                word = 0  # the unknown word stands for a character that is no word
             scratch.arcs[i, end - i - 1] = word
             if word >= 0 and ahead[i] + model.cost[word] < ahead[end]:
-                ahead[end], to[end] = ahead[i] + model.cost[word], word
+                ahead[end], word_to[end] = ahead[i] + model.cost[word], word
             if node < 0:
                 for longer in range(end - i, REACH):
                     scratch.arcs[i, longer] = _NONE
                 break
     for i in range(length - 1, -1, -1):
         if not _is_han(points[i]):
-            behind[i], words[i] = behind[i + 1], _NONE
+            behind[i], word_from[i] = behind[i + 1], _NONE
             continue
         for end in range(i + 1, min(i + REACH, length) + 1):
             word = scratch.arcs[i, end - i - 1]
             if word >= 0 and behind[end] + model.cost[word] < behind[i]:
-                behind[i], words[i] = behind[end] + model.cost[word], word
+                behind[i], word_from[i] = behind[end] + model.cost[word], word
 
 
 @called
 def measure_cost_with(model, scratch, length, start, end, size):
     """Return the cost of the sentence with `scratch.written[:size]` in place of [start, end)."""
+    # p and q are positions in the changed sentence; `reached` and `last` begin with that of `low`
     low, stop, shift = max(0, start - REACH + 1), start + size, size - (end - start)
     reached, last = scratch.reached, scratch.reached_by
     for p in range(low, stop + REACH):
@@ -127,7 +128,7 @@ def measure_cost_with(model, scratch, length, start, end, size):
             node = _descend(model, node, point)
             word = model.word[node] if node >= 0 else _NONE
             if word < 0 and q == p:
-                word = 0
+                word = 0  # as in `read_words`
             # words that end at or before the edit are part of `ahead`
             if word >= 0 and (q + 1 > start or p == start):
                 total = cost + _measure_cost_after(model, word, before)
@@ -152,18 +153,18 @@ def _measure_cost_unchanged(model, scratch, length, start, end):
 
 
 @inlined
-def _write_points(tables, scratch, operator, position, word):
+def _write_points(tables, scratch, operator, position, random):
     """Write the characters that an operator's draw puts at a position into `scratch.written`.
 
     Return their number, and where the characters end in whose place they stand.
     """
     column = np.int64(tables.spans.row[operator])
     if column >= 0:
-        return _write_span(tables, scratch, column, position, word)
+        return _write_span(tables, scratch, column, position, random)
     size = 0
     inserts = np.int64(tables.inserts[operator])
     slot = np.uint32(0) if inserts else scratch.slots[position]
-    text = np.int64(draw_candidate(tables, operator, slot, word) & np.uint64(_TEXT))
+    text = np.int64(draw_candidate(tables, operator, slot, random) & np.uint64(_TEXT))
     facts = tables.texts[text, 1]  # see `Tables.texts`: bytes, first and second code point
     if facts & np.uint64(0xFF):
         scratch.written[0] = _read_first_point(tables, text)
@@ -175,10 +176,10 @@ def _write_points(tables, scratch, operator, position, word):
 
 
 @inlined
-def _write_span(tables, scratch, column, position, word):
+def _write_span(tables, scratch, column, position, random):
     """Write the characters of a drawn span, as `_write_points` does; `column` is the operator's."""
     row = tables.spans.rows[np.int64(scratch.spans[column, position]), column]
-    texts = tables.spans.candidates[draw_span_candidate(row, tables.spans.candidates, word), 1]
+    texts = tables.spans.candidates[draw_span_candidate(row, tables.spans.candidates, random), 1]
     size = 0
     for _ in range(LONGEST):
         text = np.int64(texts & np.uint64(_TEXT))
@@ -196,37 +197,37 @@ def _read_first_point(tables, text):
 
 
 @inlined
-def redraw_edits(tables, draws, scratch, length, of_pair, count, key):
-    """Redraw the `count` edits in `scratch.chosen` and `words`, each as one of its proposals.
+def redraw_edits(tables, draws, scratch, length, pair_operator, count, key):
+    """Redraw the `count` edits in `scratch.chosen` and `randoms`, each as one of its proposals.
 
     The more a proposal lowers the cost of the sentence, the likelier it is taken; the first one is
-    at the position of the edit. `of_pair` is the operator; of a mixed pair each edit has its own,
-    and they keep their positions.
+    at the position of the edit. `pair_operator` is as in `Output.operator`; each edit of a mixed
+    pair has its own, and keeps its position.
     """
-    model, proposals, mixed = tables.model, draws.proposals, of_pair == len(draws.priors)
+    model, proposals, mixed = tables.model, draws.proposals, pair_operator == len(draws.priors)
     for k in range(count):
-        operator = scratch.operators[k] if mixed else of_pair
+        operator = scratch.operators[k] if mixed else pair_operator
         for t in range(proposals):
             at, number = scratch.chosen[k], k * proposals + t
             if t > 0 and not mixed:
                 at = _propose_position(scratch, length, operator, count, k, number, key)
-            word = draw(key, PROPOSAL, number * (_TRIES + 1))  # the others are for its position
-            size, end = _write_points(tables, scratch, operator, at, word)
+            random = draw(key, PROPOSAL, number * (_TRIES + 1))  # the others are for its position
+            size, end = _write_points(tables, scratch, operator, at, random)
             changed = measure_cost_with(model, scratch, length, at, end, size)
             gain = _measure_cost_unchanged(model, scratch, length, at, end) - changed
             unchanged = len(model.chance) // 2  # the place of a gain of 0
             place = min(max(gain + unchanged, 0), len(model.chance) - 1)
-            scratch.positions[t], scratch.drawn[t] = at, word
+            scratch.positions[t], scratch.drawn[t] = at, random
             scratch.weights[t] = model.chance[place]
         taken = _draw_index(scratch.weights, proposals, to_fraction(draw(key, CHOICE, k)))
-        scratch.chosen[k], scratch.words[k] = scratch.positions[taken], scratch.drawn[taken]
+        scratch.chosen[k], scratch.randoms[k] = scratch.positions[taken], scratch.drawn[taken]
     _sort_edits(scratch, count)
 
 
 @inlined
 def _propose_position(scratch, length, operator, count, edit, number, key):
     """Return a position that the operator may edit and no other edit has, by at most 8 draws."""
-    bit, found = np.uint16(1 << operator), scratch.chosen[edit]
+    bit, proposed = np.uint16(1 << operator), scratch.chosen[edit]
     for tried in range(_TRIES):
         index = number * (_TRIES + 1) + 1 + tried
         at = draw_below(draw(key, PROPOSAL, index), length + 1)
@@ -234,9 +235,9 @@ def _propose_position(scratch, length, operator, count, edit, number, key):
         for j in range(count):
             free &= (j == edit) | (scratch.chosen[j] != at)
         if free:
-            found = at
+            proposed = at
             break
-    return found
+    return proposed
 
 
 @inlined
@@ -255,10 +256,11 @@ def _draw_index(weights, count, fraction):
 def _sort_edits(scratch, count):
     """Sort the chosen positions, with their draws and operators, by insertion."""
     for k in range(1, count):
-        position, word, operator, at = scratch.chosen[k], scratch.words[k], scratch.operators[k], k
+        position, random, operator = scratch.chosen[k], scratch.randoms[k], scratch.operators[k]
+        at = k
         while at > 0 and scratch.chosen[at - 1] > position:
             scratch.chosen[at] = scratch.chosen[at - 1]
-            scratch.words[at] = scratch.words[at - 1]
+            scratch.randoms[at] = scratch.randoms[at - 1]
             scratch.operators[at] = scratch.operators[at - 1]
             at -= 1
-        scratch.chosen[at], scratch.words[at], scratch.operators[at] = position, word, operator
+        scratch.chosen[at], scratch.randoms[at], scratch.operators[at] = position, random, operator

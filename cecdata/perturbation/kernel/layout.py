@@ -163,7 +163,7 @@ class Scratch(NamedTuple):
     cumulative_here: Floats  # [O] the same at one position
     chosen: npt.NDArray[np.int64]  # [K] positions that are edited, ascending
     operators: npt.NDArray[np.int64]  # [K] the operator of each, in a mixed pair
-    words: npt.NDArray[np.uint64]  # [K] the draw of each replacement
+    randoms: npt.NDArray[np.uint64]  # [K] the draw of each replacement: a word of random bits
     positions: npt.NDArray[np.int64]  # [proposals] of the proposals for an edit
     drawn: npt.NDArray[np.uint64]  # [proposals] the draws of their replacements
     weights: Floats  # [proposals] and their chances
@@ -200,7 +200,7 @@ class Scratch(NamedTuple):
             cumulative_here=np.empty(operators),
             chosen=np.empty(most, np.int64),
             operators=np.empty(most, np.int64),
-            words=np.empty(most, np.uint64),
+            randoms=np.empty(most, np.uint64),
             positions=np.empty(proposals, np.int64),
             drawn=np.empty(proposals, np.uint64),
             weights=np.empty(proposals),

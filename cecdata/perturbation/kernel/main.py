@@ -60,7 +60,7 @@ def perturb(text: Sentences, draws: Draws, tables: Tables, scratch: Scratch, out
                 length, able, marked, key, draws, tables, scratch
             )
             for k in range(count):
-                scratch.words[k] = draw(key, REPLACEMENT, k)
+                scratch.randoms[k] = draw(key, REPLACEMENT, k)
             if draws.proposals > 1 and count:
                 redraw_edits(tables, draws, scratch, length, operator, count, key)
             at, edits, distance = _write_copy(
@@ -88,9 +88,9 @@ def _read_sentence(text, row, read, tables, inserts, scratch):
 def _draw_operator(length, able, marked, key, draws, tables, scratch):
     """Draw the operator and the positions of a copy: (operator, number of edits, marked).
 
-    `able` are the operators that may edit, including all that rewrite spans: their spans are
-    looked up only once such an operator is drawn. `marked` are the rewriting operators whose spans
-    have been looked up in this sentence.
+    The operator is a value of `Output.operator`. `able` are the operators that may edit, including
+    all that rewrite spans: their spans are looked up only once such an operator is drawn. `marked`
+    has a bit for each column of `SpanTables.rows` whose spans have been marked in this sentence.
     """
     mixed, operator, count = len(draws.priors), -1, 0
     if draws.unchanged > 0 and to_fraction(draw(key, UNCHANGED, 0)) < draws.unchanged:
@@ -114,7 +114,7 @@ def _draw_operator(length, able, marked, key, draws, tables, scratch):
 
 @inlined
 def _skip_spanless(operator, length, able, marked, key, draws, tables, scratch):
-    """Draw again without an operator that has no span: (operator or -1, marked).
+    """Draw again while a rewriting operator without a span is drawn: (operator or -1, marked).
 
     Drawing again from the remaining operators gives each its prior, renormalised over those that
     can edit.
@@ -144,8 +144,8 @@ def _skip_spanless(operator, length, able, marked, key, draws, tables, scratch):
 def _write_copy(text, length, drawn, count, at, edits, tables, scratch, out):
     """Write the source and the edits of a copy: (bytes and edits written so far, the distance).
 
-    `drawn` is the operator, or a number above all where each edit has its own. Byte b of the target
-    that is still to be written is at shift + b of the output.
+    `drawn` is a value of `Output.operator`. Byte b of the target that is still to be written is at
+    shift + b of the output.
     """
     # After each edit the whole tail is copied, and the next edit overwrites it: copying only up to
     # the next edit, or skipping a copy that moves no byte, would cost a mispredicted branch.
@@ -156,17 +156,17 @@ def _write_copy(text, length, drawn, count, at, edits, tables, scratch, out):
         shift = at - scratch.bounds[length]
     mixed = drawn == len(tables.inserts)
     for k in range(count):
-        position, word = scratch.chosen[k], scratch.words[k]
+        position, random = scratch.chosen[k], scratch.randoms[k]
         operator = scratch.operators[k] if mixed else drawn
         if tables.spans.row[operator] >= 0:
             shift, cost = edit.edit_span(
-                tables, operator, position, length, scratch, text.data, word, shift, out, edits
+                tables, operator, position, length, scratch, text.data, random, shift, out, edits
             )
             exact &= count == 1
             distance += cost
         else:
             shift, facts = edit.edit_character(
-                tables, operator, position, length, scratch, text.data, word, shift, out, edits
+                tables, operator, position, length, scratch, text.data, random, shift, out, edits
             )
             if count > 1:
                 exact &= edit.is_new(scratch.points, length, facts)

@@ -22,22 +22,22 @@ def make_key(seed, identity, copy):
 
 @inlined
 def draw(key, purpose, index):
-    """Return the uniform word of 64 bits that belongs to a pair's key, a purpose and an index."""
+    """Return the 64 uniform random bits of a pair's key, a purpose and an index."""
     counter = (np.uint64(purpose) << np.uint64(32)) + np.uint64(index) + np.uint64(1)
     return mix(key + counter * np.uint64(0x9E3779B97F4A7C15))
 
 
 @inlined
-def draw_below(word, bound):
-    """Return a number 0..bound - 1 from a uniform word of 64 bits."""
+def draw_below(random, bound):
+    """Return a number 0..bound - 1 from 64 uniform random bits."""
     # Lemire's multiply-shift on the upper 32 bits; its bias of bound / 2**32 is too low to be seen
-    return np.int64(((word >> np.uint64(32)) * np.uint64(bound)) >> np.uint64(32))
+    return np.int64(((random >> np.uint64(32)) * np.uint64(bound)) >> np.uint64(32))
 
 
 @inlined
-def to_fraction(word):
-    """Return a fraction in [0, 1) from a uniform word of 64 bits."""
-    return np.float64(word >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+def to_fraction(random):
+    """Return a fraction in [0, 1) from 64 uniform random bits."""
+    return np.float64(random >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
 _SPARSE = 24  # tries after which the eligible positions are counted
@@ -74,16 +74,16 @@ def find_able_mask(mask, length, with_prior):
 @inlined
 def accumulate_priors(priors, able, cumulative):
     """Write into cumulative[o] the probability of drawing an operator ≤ o of the set `able`."""
-    total, sum_ = 0.0, 0.0
+    total, sum_up_to = 0.0, 0.0
     for o in range(len(priors)):
         if (able >> o) & 1:
             total += priors[o]
     for o in range(len(priors)):
         if (able >> o) & 1:
-            sum_ += priors[o]
-            cumulative[o] = sum_ / total
+            sum_up_to += priors[o]
+            cumulative[o] = sum_up_to / total
         else:
-            cumulative[o] = sum_ / total if total > 0 else 0.0
+            cumulative[o] = sum_up_to / total if total > 0 else 0.0
     last = len(priors) - 1
     while last > 0 and not (able >> last) & 1:
         last -= 1
@@ -140,9 +140,9 @@ def _draw_distinct(mask, length, wanted, count, key, chosen):
 
 
 @called
-def _draw_by_rank(mask, length, bits, chosen, taken, word):
+def _draw_by_rank(mask, length, bits, chosen, taken, random):
     """Return a position that fits and is none of chosen[:taken], each equally likely."""
-    rank = draw_below(word, count_positions(mask, length, bits) - taken)
+    rank = draw_below(random, count_positions(mask, length, bits) - taken)
     for position in range(length + 1):
         fresh = (mask[position] & bits) != 0
         for j in range(taken):
@@ -163,19 +163,19 @@ def draw_mixed_positions(length, able, draws, key, scratch):
     mask, chosen, operators = scratch.mask, scratch.chosen, scratch.operators
     priors, cumulative = draws.priors, scratch.cumulative_here
     count = draw_positions(length, len(priors), able, draws, key, scratch)
-    reach, seen = np.int64(0), np.int64(0)
+    possible, drawn = np.int64(0), np.int64(0)
     for k in range(count):
-        reach |= np.int64(mask[chosen[k]]) & able
-    if count < 2 or reach & (reach - 1) == 0:
+        possible |= np.int64(mask[chosen[k]]) & able
+    if count < 2 or possible & (possible - 1) == 0:  # at most one bit is set
         return 0
     for k in range(count):
         accumulate_priors(priors, np.int64(mask[chosen[k]]) & able, cumulative)
         operators[k] = choose_operator(to_fraction(draw(key, MIXED_OPERATOR, k)), cumulative)
-        seen |= np.int64(1) << operators[k]
-    if seen & (seen - 1) == 0:
+        drawn |= np.int64(1) << operators[k]
+    if drawn & (drawn - 1) == 0:  # all drew one operator: the last edit that can takes another
         k = count - 1
-        while np.int64(mask[chosen[k]]) & able & ~seen == 0:
+        while np.int64(mask[chosen[k]]) & able & ~drawn == 0:
             k -= 1
-        accumulate_priors(priors, np.int64(mask[chosen[k]]) & able & ~seen, cumulative)
+        accumulate_priors(priors, np.int64(mask[chosen[k]]) & able & ~drawn, cumulative)
         operators[k] = choose_operator(to_fraction(draw(key, MIXED_OPERATOR, count)), cumulative)
     return count

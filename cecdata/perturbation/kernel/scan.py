@@ -65,7 +65,7 @@ def apply_protection(protected, first, length, insert_mask, scratch):
 
 @inlined
 def clings(value, how):
-    """Return whether a code point of this class joins its neighbour on that side."""
+    """Return whether a class of `Tables.code_points` joins its neighbour on the side `how`."""
     return value == how or value == layout.CLINGS_BOTH
 
 
@@ -74,21 +74,21 @@ def _keep_clusters(length, code_points, insert_mask, scratch):
     """Forbid an insertion inside a grapheme cluster, and the replacement of a base with marks."""
     points, mask, slots, before = scratch.points, scratch.mask, scratch.slots, layout.PLAIN
     for i in range(length + 1):
-        kind = layout.PLAIN
+        here = layout.PLAIN
         if i < length and code_points[points[i]] < layout.FIRST_SLOT:
-            kind = np.int64(code_points[points[i]])
+            here = np.int64(code_points[points[i]])
         if clings(before, layout.CLINGS_AFTER):
             mask[i], slots[i] = 0, 0  # a position without a slot is in no span
-        if clings(kind, layout.CLINGS_BEFORE):
+        if clings(here, layout.CLINGS_BEFORE):
             mask[i] &= ~np.uint16(insert_mask)
             if i > 0:
                 mask[i - 1] &= np.uint16(insert_mask)
                 slots[i - 1] = 0
-        if before == layout.REGIONAL and kind == layout.REGIONAL:
+        if before == layout.REGIONAL and here == layout.REGIONAL:
             mask[i] &= ~np.uint16(insert_mask)
         if 0 < i < length and points[i - 1] == _CR and points[i] == _LF:
             mask[i] &= ~np.uint16(insert_mask)
-        before = kind
+        before = here
 
 
 @called
@@ -109,6 +109,7 @@ def _keep_placeholders(length, insert_mask, scratch):
 @inlined
 def _find_placeholder_end(points, i, length):
     """Return the end of a typed placeholder such as <ADDR> that starts at i, else i."""
+    # of capitals and underscores, and of digits except at first
     j = i + 1
     limit = min(length, j + _LONGEST_PLACEHOLDER)
     while j < limit and (
@@ -148,13 +149,14 @@ def find_heads(length, spans, scratch):
         spread = _spread_pair(slots, i)
         position, entry = _find_entry(spread, spans)
         # the bit and the tag together identify a head
-        known = np.uint64((entry ^ spread) & np.uint32(_TAG) == 0)
+        is_head = np.uint64((entry ^ spread) & np.uint32(_TAG) == 0)
         able = (
-            np.uint64((entry >> np.uint32(layout.OPERATORS_SHIFT)) & np.uint32(_OPERATORS)) * known
+            np.uint64((entry >> np.uint32(layout.OPERATORS_SHIFT)) & np.uint32(_OPERATORS))
+            * is_head
         )
-        more = np.uint64((entry >> np.uint32(layout.GOES_ON)) & np.uint32(1)) * known
-        more &= _may_go_on(slots, i, spans.longer)
-        scratch.begun[c] = position << np.uint64(32) | able << np.uint64(1) | more
+        goes_on = np.uint64((entry >> np.uint32(layout.GOES_ON)) & np.uint32(1)) * is_head
+        goes_on &= _may_go_on(slots, i, spans.longer)
+        scratch.begun[c] = position << np.uint64(32) | able << np.uint64(1) | goes_on
     scratch.count[0] = count
 
 
@@ -167,12 +169,12 @@ def _spread_pair(slots, i):
 
 @inlined
 def _find_entry(spread, spans):
-    """Return the (position, entry) in `heads` of two slots whose bit is set."""
+    """Return the (position, entry) in `heads` of two slots whose bit is set; the tag may differ."""
     bit = np.uint64(spread >> np.uint32(layout.TAG_BITS))
     word, below = bit >> np.uint64(6), (np.uint64(1) << (bit & np.uint64(63))) - np.uint64(1)
     position = np.uint64(spans.before[word]) + count_bits(spans.starts[word] & below)
     entry = spans.heads[position]
-    if entry >> np.uint32(layout.SHARED) & np.uint32(1):  # one in nine
+    if entry >> np.uint32(layout.SHARED) & np.uint32(1):  # one in nine: its heads are elsewhere
         position = np.uint64(entry & np.uint32((1 << layout.SHARED) - 1))
         entry = spans.heads[position]
         while (entry ^ spread) & np.uint32(_TAG) and not entry >> np.uint32(layout.FINAL):
@@ -197,17 +199,17 @@ def mark_spans(column, tables, scratch):
     `column` is the operator's in `SpanTables.rows`. Spans of one operator do not overlap: the
     longest from the left is taken. `scratch.found` gets their number.
     """
-    free, count, operator = np.int64(0), np.int64(0), np.int64(tables.spans.operator[column])
+    free_from, count, operator = np.int64(0), np.int64(0), np.int64(tables.spans.operator[column])
     for c in range(scratch.count[0]):
         i, begun = np.int64(scratch.maybe[c]), scratch.begun[c]
         span = np.int64(begun >> np.uint64(32))
         size = np.int64((begun >> np.uint64(1 + column)) & np.uint64(1)) * 2
         if begun & np.uint64(1):
             span, size = _find_longest(i, column, span, size, tables.spans, scratch.slots)
-        fits = np.int64((size > 0) & (i >= free))
+        fits = np.int64((size > 0) & (i >= free_from))
         scratch.mask[i] |= np.uint16(fits << operator)
         scratch.spans[column, i] = span
-        free = i + size if fits else free
+        free_from = i + size if fits else free_from
         count += fits
     scratch.found[column] = count
 
@@ -218,16 +220,16 @@ def _find_longest(i, column, head, size, spans, slots):
 
     `head` is the span's first two characters, `size` 2 where they are themselves a span, else 0.
     """
-    tail, longest, more = np.int64(spans.first[head]), head, True
+    tail, longest_row, more = np.int64(spans.first[head]), head, True
     while more:
         entry = spans.tails[tail]
         longer = np.int64((entry >> np.uint64(layout.TAIL_OPERATORS_SHIFT + column)) & np.uint64(1))
         longer *= _match_tail(entry, slots, i)
         if longer > size:
-            longest, size = len(spans.heads) + tail, longer
+            longest_row, size = len(spans.heads) + tail, longer
         more = not entry >> np.uint64(layout.LAST)
         tail += 1
-    return longest, size
+    return longest_row, size
 
 
 @inlined
