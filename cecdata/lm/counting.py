@@ -33,9 +33,9 @@ class Segmenter:
     """Cuts sentences into words. costs: -log P of each word; number 0 is what no word is."""
 
     def __init__(self, words: tuple[str, ...], costs: Doubles) -> None:
-        self._keys, self._nodes, self._word = make_trie(words)
-        shift = np.uint64(kernels.find_shift(len(self._keys)))
-        self._marks = kernels.make_marks(self._keys, shift, np.uint64(0))
+        keys, nodes, word_of_node = make_trie(words)
+        shift = np.uint64(kernels.find_shift(len(keys)))
+        self._trie = keys, nodes, kernels.make_marks(keys, shift, np.uint64(0)), word_of_node
         self._costs = costs.astype(np.float32)
 
     def cut(self, sentences: Sequence[str]) -> Ints:
@@ -43,10 +43,7 @@ class Segmenter:
         points = np.frombuffer("".join(sentences).encode("utf-32-le"), np.uint32).astype(np.int32)
         offsets = np.cumsum([0, *map(len, sentences)]).astype(np.int64)
         numbers = np.empty(2 * len(points) + 1, np.int32)
-        used = kernels.cut_runs(
-            *(points, offsets, self._keys, self._nodes, self._marks, self._word),
-            *(self._costs, LONGEST, numbers),
-        )
+        used = kernels.cut_runs(points, offsets, *self._trie, self._costs, LONGEST, numbers)
         return numbers[:used]
 
 
@@ -56,17 +53,19 @@ class Counts:
     def __init__(self, size: int) -> None:
         self.size = np.int64(size)
         self.words = np.zeros(size)
+        # sorted numbers to the base `size`, whose digits are words, and how often each occurs
         self.pairs = self.triples = np.zeros(0, np.int64), np.zeros(0)
 
     def add(self, stream: Ints) -> None:
         """Count a stream of words; runs end with -1, and word 0 is unknown."""
         self.words += np.bincount(stream[stream > 0], minlength=int(self.size))
         left, right = stream[:-1].astype(np.int64), stream[1:].astype(np.int64)
-        whole = (left > 0) & (right > 0)
+        is_pair = (left > 0) & (right > 0)
         pairs = left * self.size + right
-        self.pairs = _add_keys(self.pairs, pairs[whole])
-        three = whole[:-1] & whole[1:]
-        self.triples = _add_keys(self.triples, pairs[:-1][three] * self.size + right[1:][three])
+        self.pairs = _add_keys(self.pairs, pairs[is_pair])
+        is_triple = is_pair[:-1] & is_pair[1:]
+        triples = pairs[:-1] * self.size + right[1:]
+        self.triples = _add_keys(self.triples, triples[is_triple])
 
 
 def count_words(segmenter: Segmenter, size: int, sentences: Iterable[Sequence[str]]) -> Counts:
@@ -157,14 +156,14 @@ def find_discounts(counts: Doubles) -> Doubles:
 
 def _add_keys(before: tuple[Longs, Doubles], keys: Longs) -> tuple[Longs, Doubles]:
     """Return sorted distinct keys and their counts, with those of further occurrences."""
-    every = np.concatenate([before[0], keys])
+    all_keys = np.concatenate([before[0], keys])
     weights = np.concatenate([before[1], np.ones(len(keys))])
-    order = np.argsort(every, kind="stable")
-    every = every[order]
-    begins = np.flatnonzero(np.diff(every, prepend=-1))
+    order = np.argsort(all_keys, kind="stable")
+    all_keys = all_keys[order]
+    begins = np.flatnonzero(np.diff(all_keys, prepend=-1))
     if not len(begins):
         return before
-    return every[begins], np.add.reduceat(weights[order], begins)
+    return all_keys[begins], np.add.reduceat(weights[order], begins)
 
 
 def _to_logs(values: Doubles) -> NDArray[np.float32]:

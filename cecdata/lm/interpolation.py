@@ -44,7 +44,7 @@ class _Numbered:
         self.triples, order = _sort_keys(first * self.size + triples[:, 2])
         self.triple_log_prob = model.triple_log_prob[order]
 
-    def of_pairs(self, keys: Longs) -> Doubles:
+    def look_up_pairs(self, keys: Longs) -> Doubles:
         """Return [log P of the second word after the first, back-off] of each pair, [2, N]."""
         alone = self.backoff[keys // self.size] + self.log_prob[keys % self.size]
         return _look_up(self.pairs, self.pair_values, keys, np.stack([alone, 0 * alone]))
@@ -70,18 +70,20 @@ class Mixture:
         left, middle, right = np.lib.stride_tricks.sliding_window_view(
             np.append([-1, -1], cut), 3
         ).T
-        pairs, whole = middle * len(self._words) + right, (middle > 0) & (right > 0)
-        first, later = pairs[whole & (left < 1)], whole & (left > 0)
-        triples = left[later] * len(self._words) ** 2 + pairs[later]
+        pairs, is_pair = middle * len(self._words) + right, (middle > 0) & (right > 0)
+        is_triple = is_pair & (left > 0)
+        first = pairs[is_pair & (left < 1)]  # of each run
+        triples = left[is_triple] * len(self._words) ** 2 + pairs[is_triple]
         chances = []
         for model in self._numbered:
-            less = model.of_pairs(triples // model.size)[1] + model.of_pairs(pairs[later])[0]
-            last = _look_up(model.triples, model.triple_log_prob, triples, less)
-            chances.append(np.exp(np.append(model.of_pairs(first)[0], last)))
-        *others, own = chances
+            backed_off = model.look_up_pairs(triples // model.size)[1]
+            backed_off += model.look_up_pairs(pairs[is_triple])[0]
+            log_probs = _look_up(model.triples, model.triple_log_prob, triples, backed_off)
+            chances.append(np.exp(np.append(model.look_up_pairs(first)[0], log_probs)))
+        *others, of_last = chances
         rest, share = np.average(others, axis=0, weights=weights), 0.5
-        for _ in range(_ROUNDS if len(own) else 0):
-            share = float((share * own / (share * own + (1 - share) * rest)).mean())
+        for _ in range(_ROUNDS if len(of_last) else 0):
+            share = float((share * of_last / (share * of_last + (1 - share) * rest)).mean())
         return round(share, 3)
 
     def make_model(self, weights: Sequence[float], name: str) -> Ngrams:
@@ -93,36 +95,36 @@ class Mixture:
         models, size = self._numbered, len(self._words)
         pairs = _unite_keys([model.pairs for model in models])
         triples = _unite_keys([model.triples for model in models])
-        heads = np.searchsorted(pairs, triples // size)
+        heads = np.searchsorted(pairs, triples // size)  # the place of a triple's first two words
         tails, of_tail = np.unique(triples % size**2, return_inverse=True)  # fast where sorted
-        of_words, of_pairs = np.zeros((2, size)), np.zeros((2, len(pairs)))
-        of_triples = np.zeros(len(triples))
+        word_chances, pair_chances = np.zeros((2, size)), np.zeros((2, len(pairs)))
+        triple_chances = np.zeros(len(triples))
 
         def find_chances(model: _Numbered) -> tuple[Doubles, Doubles, Doubles]:
-            values = model.of_pairs(pairs)
-            less = values[1, heads] + model.of_pairs(tails)[0, of_tail]
-            last = _look_up(model.triples, model.triple_log_prob, triples, less)
-            return np.exp([model.log_prob, model.backoff]), np.exp(values), np.exp(last)
+            values = model.look_up_pairs(pairs)
+            backed_off = values[1, heads] + model.look_up_pairs(tails)[0, of_tail]
+            log_probs = _look_up(model.triples, model.triple_log_prob, triples, backed_off)
+            return np.exp([model.log_prob, model.backoff]), np.exp(values), np.exp(log_probs)
 
         with ThreadPoolExecutor(count_usable_cores()) as threads:
             chances = threads.map(find_chances, models)
         for weight, (words, two, three) in zip(weights, chances, strict=True):
-            of_words += weight * words
-            of_pairs += weight * two
-            of_triples += weight * three
+            word_chances += weight * words
+            pair_chances += weight * two
+            triple_chances += weight * three
         error = np.average([model.error for model in self._models], weights=weights)
         return Ngrams(
             name=name,
             licence="; ".join(dict.fromkeys(model.licence for model in self._models)),
             error=round(float(error), 2),
             words=self._words,
-            word_log_prob=_to_log(of_words[0]),
-            word_backoff=_to_log(of_words[1]),
+            word_log_prob=_to_log(word_chances[0]),
+            word_backoff=_to_log(word_chances[1]),
             pairs=_split_keys(pairs, size, 2),
-            pair_log_prob=_to_log(of_pairs[0]),
-            pair_backoff=_to_log(of_pairs[1]),
+            pair_log_prob=_to_log(pair_chances[0]),
+            pair_backoff=_to_log(pair_chances[1]),
             triples=_split_keys(triples, size, 3),
-            triple_log_prob=_to_log(of_triples),
+            triple_log_prob=_to_log(triple_chances),
         )
 
 
@@ -143,12 +145,12 @@ def _sort_keys(keys: Longs) -> tuple[Longs, Longs]:
     return keys[order], order
 
 
-def _look_up(keys: Longs, values: Floats, asked: Longs, others: Doubles) -> Doubles:
-    """Return the values of the keys that are asked, or the others where a key is missing."""
+def _look_up(keys: Longs, values: Floats, wanted: Longs, defaults: Doubles) -> Doubles:
+    """Return the values [..., keys] of the wanted keys, or the default where `keys` lacks one."""
     if not len(keys):
-        return others
-    at = np.minimum(np.searchsorted(keys, asked), len(keys) - 1)
-    return np.where(keys[at] == asked, values[..., at], others)
+        return defaults
+    at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return np.where(keys[at] == wanted, values[..., at], defaults)
 
 
 def _split_keys(keys: Longs, size: int, count: int) -> Ints:

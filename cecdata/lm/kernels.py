@@ -78,7 +78,7 @@ def _may_hold(marks, key, shift):
 
 @inlined
 def _find_slot(slots, key, low, shift):
-    """Return the place of a key above the `low` bits of its slot, or the empty one that ends it."""
+    """Return the index of the slot with a key above `low` other bits, or else of an empty one."""
     at = slot_of_key(key, len(slots) - 1, shift)
     while slots[at] != EMPTY and slots[at] >> low != key:
         at = (at + 1) & (len(slots) - 1)
@@ -87,7 +87,7 @@ def _find_slot(slots, key, low, shift):
 
 @compiled
 def fill_bigrams(slots, pairs, log_prob, backoff):
-    """Put each bigram into its slot: 40 bits of words, then 8 of log P and 8 of back-off."""
+    """Put each bigram into its slot: from above 40 bits of words, 8 of log P and 8 of back-off."""
     mask, shift = len(slots) - 1, find_shift(len(slots))
     for n in range(len(pairs)):
         key = np.uint64(pairs[n, 0]) << np.uint64(20) | np.uint64(pairs[n, 1])
@@ -105,10 +105,10 @@ def fill_trigrams(slots, bigrams, marks, triples, log_prob):
     Return the number of trigrams whose first two words are not a listed bigram.
     """
     mask, shift = len(slots) - 1, find_shift(len(slots))
-    two_shift = find_shift(len(bigrams))
+    bigram_shift = find_shift(len(bigrams))
     lost = 0
     for n in range(len(triples)):
-        first = find_bigram(bigrams, marks, two_shift, triples[n, 0], triples[n, 1])
+        first = find_bigram(bigrams, marks, bigram_shift, triples[n, 0], triples[n, 1])
         if first < 0:
             lost += 1
             continue
@@ -116,6 +116,7 @@ def fill_trigrams(slots, bigrams, marks, triples, log_prob):
         at = slot_of_key(key, mask, shift)
         while slots[at] != EMPTY:
             at = (at + 1) & mask
+        # plus 1, because 0 is an empty slot
         slots[at] = (key + np.uint64(1)) << BYTE | np.uint64(log_prob[n])
     return lost
 
@@ -124,12 +125,12 @@ def fill_trigrams(slots, bigrams, marks, triples, log_prob):
 def find_bigram(slots, marks, shift, left, right):
     """Return the slot of a bigram, or -1."""
     key = np.uint64(left) << np.uint64(20) | np.uint64(right)
-    place = -1
+    slot = -1
     if _may_hold(marks, key, shift):
         at = _find_slot(slots, key, PAIR, shift)
         if slots[at] != EMPTY:
-            place = at
-    return place
+            slot = at
+    return slot
 
 
 @inlined
@@ -146,7 +147,8 @@ def find_trigram(slots, shift, first, word):
 def fill_trie(keys, nodes, word, used, points, bounds, numbers):
     """Add each text to a trie of `used` nodes, the root being 0; return how many it has then.
 
-    `numbers` are those of the texts; for a text that the trie has, its number there is put in.
+    Text n is points[bounds[n]:bounds[n + 1]], and its number numbers[n]; for a text that the trie
+    has, its number there is put in.
     """
     shift = find_shift(len(keys))
     for n in range(len(numbers)):
@@ -177,14 +179,14 @@ def copy_trie(keys, nodes, from_keys, from_nodes):
 
 @inlined
 def find_child(keys, nodes, marks, shift, node, point):
-    """Return the node after this character, or -1."""
+    """Return the node after this character in a trie's hash table of edges, or -1."""
     key = np.uint64(node) << np.uint64(21) | np.uint64(point)
-    to = -1
+    child = -1
     if _may_hold(marks, key, shift):
         at = _find_slot(keys, key, np.uint64(0), shift)
         if keys[at] != EMPTY:
-            to = nodes[at]
-    return to
+            child = nodes[at]
+    return child
 
 
 @inlined
@@ -274,7 +276,10 @@ def _add_words(total, first, last, tables, size, number):
 
 @compiled
 def cut_runs(points, offsets, keys, nodes, marks, word, cost, longest, out):
-    """Write the words of each sentence's runs of Han, -1 after a run; return the entries used."""
+    """Write the words of each sentence's runs of Han, -1 after a run; return the entries used.
+
+    Sentence s is points[offsets[s]:offsets[s + 1]]; `cost` is -log P by word.
+    """
     shift = find_shift(len(keys))
     used = 0
     best = np.empty(_LONGEST_RUN + 1, np.float32)
@@ -290,6 +295,7 @@ def cut_runs(points, offsets, keys, nodes, marks, word, cost, longest, out):
             if length == 0:
                 begin += 1
                 continue
+            # by place: the least cost up to it, where its last word begins, and which word it is
             best[: length + 1] = 1e9
             best[0] = 0.0
             for start in range(length):

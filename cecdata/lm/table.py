@@ -90,50 +90,49 @@ class Ngrams:
                     f"{self.name} has {size:,} {what}, the limit is {most - 1:,}: prune the model"
                 )
         edge_keys, edge_nodes, word = make_trie(self.words)
-        bigrams = _make_slots(len(self.pairs))
+        bigram_slots = _make_slots(len(self.pairs))
         kernels.fill_bigrams(
-            bigrams,
+            bigram_slots,
             self.pairs,
             kernels.quantise(self.pair_log_prob),
             kernels.quantise(self.pair_backoff),
         )
-        shift = _shift(bigrams)
-        marks = kernels.make_marks(bigrams, shift, kernels.PAIR)
+        bigram_shift = _find_shift(bigram_slots)
+        bigram_marks = kernels.make_marks(bigram_slots, bigram_shift, kernels.PAIR)
         triples = self.triples if trigrams else self.triples[:0]
-        threes = _make_slots(len(triples))
-        lost = kernels.fill_trigrams(
-            threes, bigrams, marks, triples, kernels.quantise(self.triple_log_prob)
-        )
+        trigram_slots = _make_slots(len(triples))
+        log_prob = kernels.quantise(self.triple_log_prob)
+        lost = kernels.fill_trigrams(trigram_slots, bigram_slots, bigram_marks, triples, log_prob)
         if lost:
             raise InputError(f"{self.name}: {lost} trigrams begin with a bigram that is not listed")
-        bound = self.word_log_prob.copy()
-        np.maximum.at(bound, self.pairs[:, 1], self.pair_log_prob)
-        edge_shift = _shift(edge_keys)
+        most_log_prob = self.word_log_prob.copy()
+        np.maximum.at(most_log_prob, self.pairs[:, 1], self.pair_log_prob)
+        edge_shift = _find_shift(edge_keys)
         return Tables(
-            edge_keys,
-            edge_nodes,
-            kernels.make_marks(edge_keys, edge_shift, np.uint64(0)),
-            edge_shift,
-            word,
-            self.word_log_prob,
-            self.word_backoff,
-            bound,
-            bigrams,
-            marks,
-            shift,
-            threes,
-            _shift(threes),
+            edge_keys=edge_keys,
+            edge_nodes=edge_nodes,
+            edge_marks=kernels.make_marks(edge_keys, edge_shift, np.uint64(0)),
+            edge_shift=edge_shift,
+            word=word,
+            log_prob=self.word_log_prob,
+            backoff=self.word_backoff,
+            most=most_log_prob,
+            bigrams=bigram_slots,
+            bigram_marks=bigram_marks,
+            bigram_shift=bigram_shift,
+            trigrams=trigram_slots,
+            trigram_shift=_find_shift(trigram_slots),
         )
 
     def save(self, path: Path) -> None:
         """Write the model as a compressed file of arrays; it rounds log P to within 0.04 nats."""
         size = len(self.words)
-        key = self.pairs[:, 0].astype(np.int64) * size + self.pairs[:, 1]
-        order = np.argsort(key)
-        key, pairs = key[order], self.pairs[order]
-        triples = self.triples
-        first = np.searchsorted(key, triples[:, 0].astype(np.int64) * size + triples[:, 1])
-        of_triple = np.lexsort((triples[:, 2], first))
+        keys = self.pairs[:, 0].astype(np.int64) * size + self.pairs[:, 1]
+        pair_order = np.argsort(keys)
+        keys, pairs = keys[pair_order], self.pairs[pair_order]
+        triples = self.triples  # saved as the row of its first two words in `pairs`, and the third
+        first = np.searchsorted(keys, triples[:, 0].astype(np.int64) * size + triples[:, 1])
+        triple_order = np.lexsort((triples[:, 2], first))
         arrays.save(
             path,
             KIND,
@@ -148,10 +147,10 @@ class Ngrams:
                 "word_log_prob": kernels.quantise(self.word_log_prob),
                 "word_backoff": kernels.quantise(self.word_backoff),
                 **_encode_rows("pair", pairs[:, 0], pairs[:, 1], size),
-                "pair_log_prob": kernels.quantise(self.pair_log_prob[order]),
-                "pair_backoff": kernels.quantise(self.pair_backoff[order]),
-                **_encode_rows("triple", first[of_triple], triples[of_triple, 2], len(pairs)),
-                "triple_log_prob": kernels.quantise(self.triple_log_prob[of_triple]),
+                "pair_log_prob": kernels.quantise(self.pair_log_prob[pair_order]),
+                "pair_backoff": kernels.quantise(self.pair_backoff[pair_order]),
+                **_encode_rows("triple", first[triple_order], triples[triple_order, 2], len(pairs)),
+                "triple_log_prob": kernels.quantise(self.triple_log_prob[triple_order]),
             },
         )
 
@@ -202,8 +201,8 @@ def _encode_rows(
     The differences are split into four planes of bytes; the higher ones are nearly all zero.
     """
     step = np.diff(last, prepend=0)
-    begins = np.diff(first, prepend=-1) != 0
-    step[begins] = last[begins]
+    is_first = np.diff(first, prepend=-1) != 0
+    step[is_first] = last[is_first]
     planes = step.astype("<u4").view(np.uint8).reshape(-1, 4).T
     return {f"{name}_counts": np.bincount(first, minlength=size).astype("<i4"), f"{name}s": planes}
 
@@ -225,7 +224,7 @@ def _make_slots(count: int) -> Longs:
     return np.zeros(size, np.uint64)
 
 
-def _shift(slots: Longs) -> np.uint64:
+def _find_shift(slots: Longs) -> np.uint64:
     """Return the shift by which a key finds its slot."""
     return np.uint64(kernels.find_shift(len(slots)))
 
@@ -259,30 +258,30 @@ def add_words(tables: Tables, words: Mapping[str, float]) -> tuple[Tables, Ints]
     that it would have had stays unused. Arrays that no word changes are shared.
     """
     points, bounds = _join_points(list(words))
-    size, nodes = len(tables.log_prob), len(tables.word)
+    size, node_count = len(tables.log_prob), len(tables.word)
     if size + len(words) >= MOST_WORDS:
         raise InputError(f"the model has {size:,} words, so that {len(words):,} more do not fit")
-    keys = _make_slots(nodes + len(points))
+    keys = _make_slots(node_count + len(points))
     if len(keys) > len(tables.edge_keys):
         edges = np.zeros(len(keys), np.int32)
         kernels.copy_trie(keys, edges, tables.edge_keys, tables.edge_nodes)
     else:
         keys, edges = tables.edge_keys.copy(), tables.edge_nodes.copy()
-    word = np.append(tables.word, np.full(len(points), -1, np.int32))
+    word_of_node = np.append(tables.word, np.full(len(points), -1, np.int32))
     numbers = np.arange(size, size + len(words), dtype=np.int32)
     # which also puts the numbers of the words that the tables have into `numbers`
-    used = kernels.fill_trie(keys, edges, word, nodes, points, bounds, numbers)
+    used = kernels.fill_trie(keys, edges, word_of_node, node_count, points, bounds, numbers)
     least = np.array(list(words.values()), np.float32)
     log_prob, most = (np.append(values, least) for values in (tables.log_prob, tables.most))
     for values in (log_prob, most):
         values[numbers] = np.maximum(values[numbers], least)
-    shift = _shift(keys)
+    shift = _find_shift(keys)
     added = tables._replace(
         edge_keys=keys,
         edge_nodes=edges,
         edge_marks=kernels.make_marks(keys, shift, np.uint64(0)),
         edge_shift=shift,
-        word=word[:used],
+        word=word_of_node[:used],
         log_prob=log_prob,
         backoff=np.append(tables.backoff, np.zeros(len(words), np.float32)),
         most=most,

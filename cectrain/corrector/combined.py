@@ -106,9 +106,9 @@ class CombinedProposer(Proposer):
         return self.scorer.unread(text)
 
     def with_terms(self, terms: Sequence[Term]) -> CombinedProposer:
-        more = copy.copy(self)
-        more.channel = self.channel.with_terms(terms)
-        return more
+        extended = copy.copy(self)
+        extended.channel = self.channel.with_terms(terms)
+        return extended
 
     def propose(self, pieces: Sequence[str]) -> list[list[Edit]]:
         """Return the edits of each piece, sorted; their confidence is P(change)."""
@@ -137,17 +137,17 @@ class CombinedProposer(Proposer):
                 for changes, reading in zip(evidence, readings, strict=True)
             ]
             least = logit(self.least) if self.least else -math.inf
-            more = self.rescorer.judge(pieces, others, least)
-            logits = [values | judged for values, judged in zip(logits, more, strict=True)]
+            rescored = self.rescorer.judge(pieces, others, least)
+            logits = [values | judged for values, judged in zip(logits, rescored, strict=True)]
         confidences = []
         for piece, reading, values in zip(pieces, readings, logits, strict=True):
             scored = {
-                c: logistic(x + KNOWN * (c in reading.terms) + LISTED * (c in reading.listed))
-                for c, x in values.items()
+                c: logistic(value + KNOWN * (c in reading.terms) + LISTED * (c in reading.listed))
+                for c, value in values.items()
             }
             if len(piece) > self.scorer.longest:
-                alone = {c: reading.posterior[c] for c in reading.best}
-                scored = {c: p for c, p in alone.items() if p >= proposer.LEAST}
+                likeliest = {c: reading.posterior[c] for c in reading.best}
+                scored = {c: p for c, p in likeliest.items() if p >= proposer.LEAST}
             confidences.append(scored)
         return confidences
 
@@ -158,21 +158,21 @@ class CombinedProposer(Proposer):
         likely = [find_likely(reading) for reading in readings]
         judged = self._choose_likeliest(pieces, likely)
         proposed: list[dict[Change, float]] = [{} for _ in pieces]
-        estimates = proposed
+        estimates = proposed  # none either
         if self.rescorer is not None:
             proposed, estimates = self._propose_freely(self.rescorer, pieces, judged, readings)
-        asked = [[*changes, *more] for changes, more in zip(judged, proposed, strict=True)]
+        scored = [[*changes, *free] for changes, free in zip(judged, proposed, strict=True)]
         evidence = []
-        for piece, reading, shares, more, ratios in zip(
-            pieces, readings, likely, proposed, self.scorer.log_ratios(pieces, asked), strict=True
+        for piece, reading, shares, free, ratios in zip(
+            pieces, readings, likely, proposed, self.scorer.log_ratios(pieces, scored), strict=True
         ):
             counts = count_proposals(piece, shares, ratios)
-            known = {}
+            facts = {}
             for change, ratio in ratios.items():
-                odds = more[change] if change in more else weigh_posterior(reading, change)
+                odds = free[change] if change in free else weigh_posterior(reading, change)
                 least = LEAST_RATIO if change in reading.terms else -math.inf
-                known[change] = Known(odds, max(ratio, least), math.log(max(1, counts[change])))
-            evidence.append(known)
+                facts[change] = Known(odds, max(ratio, least), math.log(max(1, counts[change])))
+            evidence.append(facts)
         if self.rescorer is None:
             return evidence
         return [*map(self._keep_hopeful, pieces, evidence, proposed, estimates)]
@@ -199,13 +199,13 @@ class CombinedProposer(Proposer):
         self, pieces: Sequence[str], likely: Sequence[dict[Change, float]]
     ) -> list[list[Change]]:
         """Return the changes of `find_likely` that are judged."""
-        alone = self.rescorer is None
-        least, most = (JUDGED, None) if alone else (rescoring.JUDGED, rescoring.MOST)
+        is_unjudged = self.rescorer is None
+        least, most = (JUDGED, None) if is_unjudged else (rescoring.JUDGED, rescoring.MOST)
         judged = []
         for piece, shares in zip(pieces, likely, strict=True):
             likeliest = sorted(shares, key=lambda c: (-shares[c], c))[:most]
-            near = len(piece) <= self.scorer.longest
-            judged.append([c for c in likeliest if near and shares[c] >= least])
+            is_readable = len(piece) <= self.scorer.longest
+            judged.append([c for c in likeliest if is_readable and shares[c] >= least])
         return judged
 
     def _propose_freely(
@@ -221,25 +221,25 @@ class CombinedProposer(Proposer):
         the right token likelier than what is written, by more than log P(observed | right) takes
         away. Their p(c) is that of n-grams without an opinion.
         """
-        costs = [
+        chances = [
             find_changes(piece) if len(piece) <= self.scorer.longest else {} for piece in pieces
         ]
-        asked = [
-            list(dict.fromkeys((*changes, *of_piece)))
-            for changes, of_piece in zip(judged, costs, strict=True)
+        estimated = [
+            list(dict.fromkeys((*changes, *possible)))
+            for changes, possible in zip(judged, chances, strict=True)
         ]
         error, temperature = self.channel.settings.error, self.channel.settings.temperature
         free, estimates = [], []
-        for piece, changes, cost, reading, ratios in zip(
-            pieces, judged, costs, readings, rescorer.estimate(pieces, asked), strict=True
+        for piece, changes, chance, reading, ratios in zip(
+            pieces, judged, chances, readings, rescorer.estimate(pieces, estimated), strict=True
         ):
             worth = {
-                c: ratios[c] + cost[c]
-                for c in cost.keys() - reading.terms - set(changes)
-                if ratios[c] + cost[c] > 0 and not is_settled(piece, *c)
+                c: ratios[c] + chance[c]
+                for c in chance.keys() - reading.terms - set(changes)
+                if ratios[c] + chance[c] > 0 and not is_settled(piece, *c)
             }
             best = sorted(worth, key=lambda c: (-worth[c], c))[: rescoring.PROPOSED]
-            free.append({c: (cost[c] - error) / temperature for c in best})
+            free.append({c: (chance[c] - error) / temperature for c in best})
             estimates.append(ratios)
         return free, estimates
 

@@ -66,8 +66,8 @@ class NumpyPolicy:
             self._width = config["head_dim"]
             self._epsilon = np.float32(config["rms_norm_eps"])
             self._base = float(config["rope_parameters"]["rope_theta"])
-            words, size = config["vocab_size"], config["hidden_size"]
-            _read_weight(tensors, "model.embed_tokens.weight", words, size)
+            vocabulary, size = config["vocab_size"], config["hidden_size"]
+            _read_weight(tensors, "model.embed_tokens.weight", vocabulary, size)
             self._embedded = tensors["model.embed_tokens.weight"]
             self._norm = _read_weight(tensors, "model.norm.weight", size)
             inner = config["intermediate_size"]
@@ -110,20 +110,20 @@ class NumpyPolicy:
         angles = _make_angles(_round_up(max(sizes)), self._width, self._base)
         position = np.concatenate([np.arange(size) for size in sizes])
         turns = [turn[position][:, None] for turn in angles]
-        wanted = [_pad(place) for place in places]
-        last = np.concatenate([begin + place for begin, place in zip(begins, wanted, strict=False)])
+        padded_at = [_pad(place) for place in places]
+        last = np.concatenate([n + at for n, at in zip(begins[:-1], padded_at, strict=True)])
         state = to_single(self._embedded[np.concatenate(padded)])
         for number, layer in enumerate(self._layers):
-            seen = self._attend(self._normalise(state) @ layer.attend, layer, turns, begins)
+            attended = self._attend(self._normalise(state) @ layer.attend, layer, turns, begins)
             if number == len(self._layers) - 1:
-                seen, state = seen[last], state[last]
-            state = state + seen @ layer.output
+                attended, state = attended[last], state[last]
+            state = state + attended @ layer.output
             gate, value = np.split(self._normalise(state) @ layer.gate_and_up, 2, axis=1)
             state += _apply_gate(gate, value) @ layer.down
-        asked = np.concatenate(
-            [np.arange(len(p)) < len(q) for p, q in zip(wanted, places, strict=True)]
+        is_asked = np.concatenate(
+            [np.arange(len(p)) < len(q) for p, q in zip(padded_at, places, strict=True)]
         )
-        return self._normalise(state[asked]) * self._norm
+        return self._normalise(state[is_asked]) * self._norm
 
     def compute_logits(self, states: Floats, tokens: Ints) -> Floats:
         """Return the logit of one token after each state."""
@@ -134,10 +134,12 @@ class NumpyPolicy:
         self, mixed: Floats, layer: _Layer, turns: Sequence[Floats], begins: Ints
     ) -> Floats:
         """Return what each token takes from itself and those before it in its row."""
-        heads, shared, width = self._heads, self._key_heads, self._width
+        heads, width = self._heads, self._width
+        shared = self._key_heads  # heads of keys and values, each for a group of queries
         parts = np.split(mixed.reshape(len(mixed), -1, width), [heads, heads + shared], axis=1)
-        queries = _rotate(self._normalise(parts[0]) * layer.query_norm, turns)
-        keys = _rotate(self._normalise(parts[1]) * layer.key_norm, turns)
+        queries, keys, values = parts
+        queries = _rotate(self._normalise(queries) * layer.query_norm, turns)
+        keys = _rotate(self._normalise(keys) * layer.key_norm, turns)
         taken, group = np.empty_like(queries), heads // shared
         hidden = _make_causal_mask(_round_up(int(np.diff(begins).max())))
         for begin, end in itertools.pairwise(begins):
@@ -146,9 +148,7 @@ class NumpyPolicy:
             score = asking.reshape(shared, group * size, width) @ keys[begin:end].transpose(1, 2, 0)
             score = score.reshape(shared, group, size, size)
             share = _apply_softmax(score + hidden[:size, :size])
-            attended = share.reshape(shared, group * size, size) @ parts[2][begin:end].swapaxes(
-                0, 1
-            )
+            attended = share.reshape(shared, group * size, size) @ values[begin:end].swapaxes(0, 1)
             taken[begin:end] = attended.reshape(heads, size, width).swapaxes(0, 1)
         return taken.reshape(len(mixed), -1)
 

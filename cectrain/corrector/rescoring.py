@@ -91,7 +91,7 @@ class Weights(NamedTuple):
 
     def logit(self, evidence: Sequence[float], ratio: float = 0.0) -> float:
         """Return logit P(c) from r(c) and the first values of `Known`."""
-        known = sum(map(operator.mul, self[1:5], evidence))
+        known = sum(map(operator.mul, self[1:5], evidence))  # from `channel` to `distortion`
         return self.bias + float(known) + self.model * max(-TRUSTED, min(TRUSTED, ratio))
 
 
@@ -136,12 +136,12 @@ class Rescorer:
                 {c: self.plain.logit(values) for c, values in changes.items()}
                 for changes in evidence
             ]
-        asked = [
+        hopeful = [
             [c for c, known in changes.items() if self.weights.logit(known, known.most) >= least]
             for changes in evidence
         ]
         with holding_lock(self._lock):
-            ratios = _round_ratios(asked, self.scorer.log_ratios_of(pieces, asked))
+            ratios = _round_ratios(hopeful, self.scorer.log_ratios_of(pieces, hopeful))
         return [
             {
                 c: (self.plain if math.isnan(r) else self.weights).logit(changes[c], r)
@@ -155,7 +155,7 @@ class Rescorer:
     ) -> list[dict[Change, float]]:
         """Return r(c) by the text before each change; a model that is not used has none."""
         if not self.weights.model:
-            return [dict.fromkeys(asked, -math.inf) for asked in changes]
+            return [dict.fromkeys(listed, -math.inf) for listed in changes]
         with holding_lock(self._lock):
             return _round_ratios(changes, self.scorer.estimate_ratios(pieces, changes))
 
@@ -165,13 +165,13 @@ def _round_ratios(
 ) -> list[dict[Change, float]]:
     """Return ratios by change, rounded because sums of floats depend on the rest of a batch."""
     return [
-        {c: round(float(r), 3) for c, r in zip(asked, values, strict=True)}
-        for asked, values in zip(changes, ratios, strict=True)
+        {c: round(float(r), 3) for c, r in zip(listed, values, strict=True)}
+        for listed, values in zip(changes, ratios, strict=True)
     ]
 
 
 def do_overlap(a: Change, b: Change) -> bool:
-    """Return whether two changes cannot both be made."""
+    """Return whether two changes cannot both be made: they share characters or their start."""
     return (a[0] < b[1] and b[0] < a[1]) or a[0] == b[0]
 
 

@@ -142,6 +142,7 @@ def write_answers(
 def _start(
     prompts: Sequence[Sequence[int]], drafts: Sequence[Sequence[int]], size: int
 ) -> list[_Branch]:
+    """Return a branch for each prompt, with the numbers of its candidates and its whole draft."""
     members = [list(range(first, first + size)) for first in range(0, len(prompts) * size, size)]
     return [
         _Branch(row, 0, list(prompt), 0, draft, 0, len(draft), members=members[row])
@@ -156,7 +157,7 @@ def _write_branches(
     end: int,
     ends: frozenset[int],
     longest: int,
-    sampling: tuple[float | None, float],
+    sampling: tuple[float | None, float],  # temperature and top_p
 ) -> list[Written]:
     """Return the candidates of all branches, which split where candidates differ."""
     candidates = [Written([], []) for _ in range(len(branches) * size)]
@@ -164,7 +165,7 @@ def _write_branches(
     while branches:
         logits = _run_pass(model, branches, seen)
         verdicts = _judge_drafts(logits, branches, end, *sampling)
-        going: dict[tuple[int, int, int], _Branch] = {}
+        next_branches: dict[tuple[int, int, int], _Branch] = {}
         for verdict in verdicts:
             written = candidates[verdict.member]
             room = longest - len(written.tokens)
@@ -173,10 +174,10 @@ def _write_branches(
             if len(verdict.tokens) >= room or verdict.tokens[-1] in ends:
                 continue
             key = (verdict.row, len(verdict.tokens), verdict.tokens[-1])
-            if key not in going:
-                going[key] = _move_on(branches[verdict.row], verdict)
-            going[key].members.append(verdict.member)
-        branches = list(going.values())
+            if key not in next_branches:
+                next_branches[key] = _move_on(branches[verdict.row], verdict)
+            next_branches[key].members.append(verdict.member)
+        branches = list(next_branches.values())
     return candidates
 
 
@@ -204,8 +205,8 @@ def _run_pass(model: Any, branches: Sequence[_Branch], seen: _Seen) -> torch.Ten
     seen.keys, seen.mask, seen.width = output[cache], mask, width
     # The head, a third of a small model's work, computes only positions of proposed tokens.
     first = torch.tensor([len(branch.given) - 1 for branch in branches])
-    asked = torch.arange(max(len(branch.make_draft()) for branch in branches) + 1)
-    at = (first[:, None] + asked).clamp(max=width - 1).to(model.device)
+    offsets = torch.arange(max(len(branch.make_draft()) for branch in branches) + 1)
+    at = (first[:, None] + offsets).clamp(max=width - 1).to(model.device)
     rows = torch.arange(len(branches), device=model.device)[:, None]
     return model.lm_head(output.last_hidden_state[rows, at]).float()
 
@@ -234,27 +235,28 @@ def _judge_drafts(
 
     proposed = [branch.list_proposed(end) for branch in branches]
     width = logits.shape[1]
-    target = torch.tensor([row + [end] * (width - len(row)) for row in proposed]).to(logits.device)
-    owner = torch.tensor([n for n, branch in enumerate(branches) for _ in branch.members])
-    lengths = torch.tensor([len(row) for row in proposed])[owner]
+    drafts = torch.tensor([row + [end] * (width - len(row)) for row in proposed]).to(logits.device)
+    # by candidate, as `members` lists them
+    branch_of = torch.tensor([n for n, branch in enumerate(branches) for _ in branch.members])
+    draft_sizes = torch.tensor([len(row) for row in proposed])[branch_of]
     logp = torch.log_softmax(logits / (temperature or 1.0), dim=-1)
     if top_p < 1 and temperature is not None:
         logp = keep_nucleus(logp, top_p)
-    of_target = logp.gather(2, target[:, :, None]).squeeze(2)
+    draft_log_probs = logp.gather(2, drafts[:, :, None]).squeeze(2)
     if temperature is None:
-        accepted = (logp.argmax(dim=-1) == target).cpu()[owner]
+        accepted = (logp.argmax(dim=-1) == drafts).cpu()[branch_of]
     else:
-        accepted = torch.rand(len(owner), width).log() < of_target.cpu()[owner]
-    accepted &= torch.arange(width) < lengths[:, None]
+        accepted = torch.rand(len(branch_of), width).log() < draft_log_probs.cpu()[branch_of]
+    accepted &= torch.arange(width) < draft_sizes[:, None]
     count = accepted.long().cumprod(dim=1).sum(dim=1)  # leading acceptances
     at = count.clamp(max=width - 1)
-    others = _redraw(logp[owner, at], target[owner, at], temperature)
-    log_probs_of_others = logp[owner, at, others.to(logp.device)].tolist()
-    lines, verdicts = of_target.tolist(), []
+    others = _redraw(logp[branch_of, at], drafts[branch_of, at], temperature)
+    log_probs_of_others = logp[branch_of, at, others.to(logp.device)].tolist()
+    log_probs_of_branches, verdicts = draft_log_probs.tolist(), []
     members = [member for branch in branches for member in branch.members]
-    rows, counts = owner.tolist(), count.tolist()
+    rows, counts = branch_of.tolist(), count.tolist()
     for number, (member, row, length) in enumerate(zip(members, rows, counts, strict=True)):
-        tokens, log_probs = proposed[row][:length], lines[row][:length]
+        tokens, log_probs = proposed[row][:length], log_probs_of_branches[row][:length]
         rejected = length < len(proposed[row])
         if rejected:
             tokens.append(int(others[number]))
@@ -286,10 +288,10 @@ def _redraw(logp: torch.Tensor, rejected: torch.Tensor, temperature: float | Non
 
     if temperature is None:
         return logp.argmax(dim=-1).cpu()
-    left = logp.exp().scatter(1, rejected[:, None], 0.0)
+    others = logp.exp().scatter(1, rejected[:, None], 0.0)
     # A row of zeros after rounding had all its mass on a token that was accepted.
-    left += (left.sum(dim=1, keepdim=True) <= 0).to(left)
-    return torch.multinomial(left, 1).squeeze(1).cpu()
+    others += (others.sum(dim=1, keepdim=True) <= 0).to(others)
+    return torch.multinomial(others, 1).squeeze(1).cpu()
 
 
 def _move_on(branch: _Branch, verdict: _Verdict) -> _Branch:

@@ -40,19 +40,19 @@ def _number_states(work, used):
     total = steps = 0
     for place in range(used):
         edge = work.sorted[place]
-        state, left = total, -1
+        state, edge_before = total, -1  # -1: the clause begins with this edge
         if work.start[edge]:
-            left = work.head[work.start[edge]]
+            edge_before = work.head[work.start[edge]]
         work.low[edge] = state
         work.states[edge] = 1 if work.start[edge] == 0 else work.leading[work.start[edge]]
         total += work.states[edge]
         if total > layout.MOST_STATES:
             return -1
         while state < total:
-            work.entry[state], work.previous[state] = edge, left
-            if left >= 0:
-                steps += work.states[left]
-                left = work.chain[left]
+            work.entry[state], work.previous[state] = edge, edge_before
+            if edge_before >= 0:
+                steps += work.states[edge_before]
+                edge_before = work.chain[edge_before]
             state += 1
     return total if steps <= layout.MOST_STEPS else -1
 
@@ -61,7 +61,7 @@ def _number_states(work, used):
 def _run_forward(lm, work, cool, total):
     """Fill `best`, `back` and `forward` of each state, and the chances of the steps.
 
-    A step leads from a state before to this one. Return the number of steps.
+    A step leads from a state before to this one. Return how many; `cool` is 1 / temperature.
     """
     steps = 0
     for state in range(total):
@@ -111,12 +111,12 @@ def _run_backward(length, work, cool, total, steps):
         if work.end[work.entry[state]] == length:
             work.backward[state] = math.exp((work.best[state] - work.best[last]) * cool)
             whole += work.forward[state] * work.backward[state]
-        left = work.previous[state]
-        if left < 0:
+        edge_before = work.previous[state]
+        if edge_before < 0:
             continue
-        for k in range(work.states[left] - 1, -1, -1):
+        for k in range(work.states[edge_before] - 1, -1, -1):
             step -= 1
-            work.backward[work.low[left] + k] += work.backward[state] * work.step[step]
+            work.backward[work.low[edge_before] + k] += work.backward[state] * work.step[step]
     return whole, last
 
 
@@ -167,6 +167,7 @@ def _read_clause(clause):
     lattice.chain_edges(length, work, observed, used)
     cool = 1.0 / clause.settings.temperature
     while not _fill_posteriors(length, lm, work, cool, used):
+        # with fewer edited edges, the states fit
         used = observed + (used - observed) // 2
         lattice.chain_edges(length, work, 0, used)
     return used
@@ -240,10 +241,10 @@ def correct_sentences(points, offsets, guard, lm, channel, settings, least, work
             if not _is_han(points[begin]):
                 begin += 1
                 continue
-            n = 1
+            n = 1  # characters of the clause
             while n < layout.LONGEST_CLAUSE and begin + n < stop and _is_han(points[begin + n]):
                 n += 1
-            place = begin - offsets[sentence]
+            clause_begin = begin - offsets[sentence]
             for k in range(n):
                 work.guard[k] = guard[begin + k]
             clause = layout.Clause(points[begin : begin + n], lm, channel, settings, work)
@@ -257,7 +258,7 @@ def correct_sentences(points, offsets, guard, lm, channel, settings, least, work
                 if work.share[edited] >= least or work.path[edited]:
                     if rows == len(out.share):
                         return -sentence - 1
-                    _write_edit(clause, place, sentence, edge, out, rows)
+                    _write_edit(clause, clause_begin, sentence, edge, out, rows)
                     rows += 1
             begin += n
     return rows

@@ -60,17 +60,17 @@ class Channel:
         if end - start != len(right):
             chance = self.repeated if end - start > len(right) else self.missing
             return LEAST if chance is None else max(LEAST, chance)
-        costs = [
+        chances = [
             chance
             for low in range(max(0, end - LONGEST), start + 1)
             for high in range(end, low + LONGEST + 1)
             for right_text, chance in self.row(text[low:high])
             if right_text == text[low:start] + right + text[end:high]
         ]
-        if not costs and len(right) > 1:
-            wrong = [at for at in range(start, end) if text[at] != right[at - start]]
-            costs = [sum(self.distortion(text, at, at + 1, right[at - start]) for at in wrong)]
-        return max([LEAST, *costs])
+        if not chances and len(right) > 1:
+            places = [at for at in range(start, end) if text[at] != right[at - start]]
+            chances = [sum(self.distortion(text, at, at + 1, right[at - start]) for at in places)]
+        return max([LEAST, *chances])
 
 
 def locate_shipped_channel() -> Path:
@@ -104,12 +104,12 @@ def find_changes(text: str) -> dict[tuple[int, int, str], float]:
 
 @lru_cache(1 << 14)
 def _list_span_changes(observed: str) -> tuple[tuple[int, int, str, float], ...]:
-    """Return the changes of a span without what is equal at its ends."""
+    """Return the changes of a span without equal ends: (start, end, right text, log P)."""
     changes = []
     for right, chance in load_shipped_channel().row(observed):
         if chance > DEAREST and len(right) == len(observed):
-            wrong = [at for at, character in enumerate(observed) if character != right[at]]
-            low, high = wrong[0], wrong[-1] + 1
+            differing = [at for at, character in enumerate(observed) if character != right[at]]
+            low, high = differing[0], differing[-1] + 1
             changes.append((low, high, right[low:high], chance))
     return tuple(changes)
 

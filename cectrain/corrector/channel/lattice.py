@@ -49,7 +49,7 @@ def log_prob_of_triple(lm, slot, left, right):
     if value == LOW:
         value = log_prob_of_pair(lm, left, right)
         if slot >= 0:
-            value -= _STEP * np.float32(lm.bigrams[slot] & LOWER)
+            value -= _STEP * np.float32(lm.bigrams[slot] & LOWER)  # the bigram's back-off
     return value
 
 
@@ -65,7 +65,7 @@ def add_edge(work, used, first, last, word, price):
 
 @called
 def add_observed_edges(clause):
-    """Add the edges of the words as written and of likely names, by start; return how many."""
+    """Add the edges of words as written and of likely names, fill `first`; return how many."""
     points, lm, work = clause.points, clause.lm, clause.work
     unknown = np.float32(clause.settings.unknown)
     used, n = 0, len(points)
@@ -111,8 +111,8 @@ def _add_names(clause, begin, used):
 
 @called
 def chain_edges(length, work, first, used):
-    """Chain the edges from `first` on to those before them that end at the same place."""
-    if first == 0:
+    """Put the edges from `first` on before others in the lists of those that end at one place."""
+    if first == 0:  # new lists
         work.head[: length + 1] = -1
         work.leading[: length + 1] = 0
     for edge in range(first, used):
@@ -125,8 +125,8 @@ def chain_edges(length, work, first, used):
 def score_observed(length, lm, work, used):
     """Score the words as written, forwards and backwards; return the score of the best path.
 
-    `before` of an edge is the best score of a path up to it, with its own price, and `after` of one
-    behind it. Edges are sorted by their starts.
+    `before` of an edge is the best score of a path up to it, its price included, and `after` that
+    of a path behind it, without its price. Edges are sorted by their starts.
     """
     for edge in range(used):
         word, best = work.word[edge], LOW
@@ -203,10 +203,10 @@ def _add_one_error(clause, begin, place, node, floor, used):
     points, channel = clause.points, clause.channel
     weight = np.float32(clause.settings.channel)
     cost = np.float32(clause.settings.error) + clause.work.guard[place]
-    row = channel.slot[points[place]]
-    if row:
-        low = channel.bounds[row - 1]
-        for k in range(low, channel.ends[row - 1]):
+    slot = channel.slot[points[place]]
+    if slot:
+        low = channel.bounds[slot - 1]
+        for k in range(low, channel.ends[slot - 1]):
             to = next_node(clause.lm, node, channel.right[k])
             if to < 0:
                 continue
@@ -226,10 +226,10 @@ def _add_two_errors(clause, begin, place, node, price, floor, used):
     points, lm, channel = clause.points, clause.lm, clause.channel
     weight, cost = np.float32(clause.settings.channel), np.float32(clause.settings.error)
     while place < len(points) and place < begin + MOST_WORD:
-        row = channel.slot[points[place]]
-        if row:
-            low = channel.bounds[row - 1]
-            for k in range(low, min(channel.ends[row - 1], low + SECOND)):
+        slot = channel.slot[points[place]]
+        if slot:
+            low = channel.bounds[slot - 1]
+            for k in range(low, min(channel.ends[slot - 1], low + SECOND)):
                 to = next_node(lm, node, channel.right[k])
                 if to >= 0:
                     total = price + weight * channel.log_prob[k] - cost
@@ -335,11 +335,11 @@ def _add_terms(clause, begin, floor, used):
     """
     points, channel, settings, work = clause.points, clause.channel, clause.settings, clause.work
     least = floor - AGAIN + np.float32(2 * settings.error)
-    for known in range(min(3, len(points) - begin)):
-        row = 3 * channel.slot[points[begin + known]] + known
+    for right_at in range(min(3, len(points) - begin)):
+        row = 3 * channel.slot[points[begin + right_at]] + right_at
         for k in range(channel.term_bounds[row], channel.term_bounds[row + 1]):
             word = channel.term_words[k]
-            last, wrong, alone, price = begin + channel.word_size[word], 0, False, -AGAIN
+            last, errors, is_for_terms, price = begin + channel.word_size[word], 0, False, -AGAIN
             if last > len(points):
                 continue
             if work.leave[begin] + clause.lm.most[word] + work.enter[last] < least:
@@ -347,28 +347,28 @@ def _add_terms(clause, begin, floor, used):
             for place in range(begin, last):
                 right = channel.word_points[word, place - begin]
                 if points[place] != right:
-                    wrong += 1
+                    errors += 1
                     chance, of_terms = _log_prob_of_error(points[place], right, channel)
-                    alone |= of_terms
+                    is_for_terms |= of_terms
                     price += np.float32(settings.channel * chance - settings.error) + AGAIN
                     price -= work.guard[place]
-                elif place < begin + known:
-                    wrong = 3
-                if wrong > 2 or price <= LOW:
+                elif place < begin + right_at:
+                    errors = 3  # an earlier right character has found the term
+                if errors > 2 or price <= LOW:
                     break
-            if wrong == 2 or (wrong == 1 and alone):
+            if errors == 2 or (errors == 1 and is_for_terms):
                 used = _add_if_likely(clause, begin, last, word, price, floor, used)
     return used
 
 
 @called
 def _log_prob_of_error(observed, right, channel):
-    """Return log P of an error, LOW where the channel does not have it, and if it is for terms."""
-    row = channel.slot[observed]
-    if row:
-        for k in range(channel.bounds[row - 1], channel.bounds[row]):
+    """Return log P of an error, LOW if the channel lacks it, and whether only terms may have it."""
+    slot = channel.slot[observed]
+    if slot:
+        for k in range(channel.bounds[slot - 1], channel.bounds[slot]):
             if channel.right[k] == right:
-                return channel.log_prob[k], k >= channel.ends[row - 1]
+                return channel.log_prob[k], k >= channel.ends[slot - 1]
     return LOW, True
 
 

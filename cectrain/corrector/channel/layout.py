@@ -168,7 +168,7 @@ def make_workspace() -> Work:
     Only memory that is written is ever mapped, so that a call pays for what it uses.
     """
     edge, place, state = MOST_EDGES, LONGEST_CLAUSE + 2, MOST_STATES
-    kinds = (
+    kinds = (  # how many fields of `Work` in a row, their size and type
         (7, edge, np.int32),
         (3, edge, np.float32),
         (3, place, np.int32),
@@ -198,7 +198,7 @@ def list_guards(
     quotations, else 0.
     """
     guard = np.zeros(int(offsets[-1]), np.float32)
-    for piece, begin in zip(pieces, offsets.tolist(), strict=False):
+    for piece, begin in zip(pieces, offsets[:-1].tolist(), strict=True):
         if "《" in piece or "“" in piece:
             for match in _TITLES.finditer(piece):
                 guard[begin + match.start() : begin + match.end()] = title

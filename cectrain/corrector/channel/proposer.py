@@ -71,9 +71,9 @@ class ChannelProposer(Proposer):
 
     def with_terms(self, terms: Sequence[Term]) -> ChannelProposer:
         """Return this channel with more terms."""
-        more = copy.copy(self)
-        more.tables = add_terms(self.tables, terms)
-        return more
+        extended = copy.copy(self)
+        extended.tables = add_terms(self.tables, terms)
+        return extended
 
     def unread(self, text: str) -> list[bool]:
         """Return for each character whether it is Han but not in the model."""
@@ -81,12 +81,11 @@ class ChannelProposer(Proposer):
 
     def propose(self, pieces: Sequence[str]) -> list[list[Edit]]:
         """Return the edits of each piece, sorted; confidence is the posterior of the edit."""
-        return [
-            make_edits(piece, (c for c in best if posterior[c] >= self.least), posterior, terms)
-            for piece, (posterior, best, terms, _) in zip(
-                pieces, self.read_pieces(pieces), strict=True
-            )
-        ]
+        edits = []
+        for piece, reading in zip(pieces, self.read_pieces(pieces), strict=True):
+            likely = [c for c in reading.best if reading.posterior[c] >= self.least]
+            edits.append(make_edits(piece, likely, reading.posterior, reading.terms))
+        return edits
 
     def read_pieces(self, pieces: Sequence[str]) -> list[Reading]:
         """Return what each piece may have meant."""
@@ -109,26 +108,26 @@ class ChannelProposer(Proposer):
                 make_workspace(),  # of this call: threads may share the corrector
                 out,
             )
-            if rows >= 0:
+            if rows >= 0:  # else there was no room for an edit
                 break
             room *= 2
         term_numbers = frozenset(self.tables.terms.tolist())
         written = self.tables.channel.word_points
-        known = [set[Change]() for _ in pieces]
-        readings = [Reading({}, set(), set(), changes) for changes in known]
+        listed = [set[Change]() for _ in pieces]
+        readings = [Reading({}, set(), set(), changes) for changes in listed]
         for row in range(rows):
             place, start, end, word, low, high = out.place[row].tolist()
-            key = start, end, "".join(map(chr, written[word, low:high].tolist()))
-            if is_kept(pieces[place], *key):
+            change = start, end, "".join(map(chr, written[word, low:high].tolist()))
+            if is_kept(pieces[place], *change):
                 continue
             posterior, best, terms, _ = readings[place]
-            posterior[key] = min(posterior.get(key, 0.0) + float(out.share[row]), 1.0)
+            posterior[change] = min(posterior.get(change, 0.0) + float(out.share[row]), 1.0)
             if out.path[row]:
-                best.add(key)
+                best.add(change)
             if word in term_numbers:
-                terms.add(key)
+                terms.add(change)
                 if word < self.tables.counts[0]:
-                    known[place].add(key)
+                    listed[place].add(change)
         return readings
 
 
@@ -175,6 +174,6 @@ def shortens_reduplication(text: str, start: int, end: int, target: str) -> bool
         for first in (start + place - 1, start + place):
             if text[max(0, first) : first + 2] == 2 * character:
                 words = 2 * character, text[max(0, first - 1) : first + 2]
-                known = any(word in read_lexicon() for word in words)
-                return known or character not in _NEVER_DOUBLED
+                is_listed = any(word in read_lexicon() for word in words)
+                return is_listed or character not in _NEVER_DOUBLED
     return False

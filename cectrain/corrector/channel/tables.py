@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -84,14 +85,14 @@ def make_tables(model: Ngrams, channel: Channel | None = None) -> ChannelTables:
         ngrams = threads.submit(model.build_tables)
         arrays = make_channel_arrays(channel, model)
     return ChannelTables(
-        model.name,
-        channel.recipe,
-        counts,
-        model.error,
-        channel.missing,
-        ngrams.result(),
-        arrays,
-        np.zeros(0, np.int32),
+        model=model.name,
+        recipe=channel.recipe,
+        counts=counts,
+        error=model.error,
+        missing=channel.missing,
+        ngrams=ngrams.result(),
+        channel=arrays,
+        terms=np.zeros(0, np.int32),
     )
 
 
@@ -132,44 +133,44 @@ def find_cache_folder(lm: str | Path | None) -> Path:
 def _write_tables(tables: ChannelTables, folder: Path) -> None:
     """Write a file of each array, and one of the facts with a digest of all arrays."""
     arrays: dict[str, NDArray[np.generic]] = {"terms": tables.terms}
-    told = ("model", "recipe", "counts", "error", "missing")
-    plain: dict[str, object] = {name: getattr(tables, name) for name in told}
+    fields = ("model", "recipe", "counts", "error", "missing")
+    facts: dict[str, object] = {name: getattr(tables, name) for name in fields}
     for part in ("ngrams", "channel"):
         for name, value in getattr(tables, part)._asdict().items():
             if isinstance(value, np.ndarray):
                 arrays[f"{part}.{name}"] = value
             else:
-                plain[f"{part}.{name}"] = value.item() if isinstance(value, np.generic) else value
+                facts[f"{part}.{name}"] = value.item() if isinstance(value, np.generic) else value
     folder.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=folder.parent) as temporary:
         staged = Path(temporary) / folder.name
         staged.mkdir()
         for name, array in arrays.items():
             np.save(staged / f"{name}.npy", array, allow_pickle=False)
-        facts = json.dumps({**plain, "digest": _digest_arrays(arrays)})
-        (staged / _FACTS).write_text(facts, "utf-8")
+        record = json.dumps({**facts, "digest": _digest_arrays(arrays)})
+        (staged / _FACTS).write_text(record, "utf-8")
         shutil.rmtree(folder, ignore_errors=True)
         staged.rename(folder)
 
 
 def _restore_tables(folder: Path) -> ChannelTables:
-    """Return tables of arrays that are mapped; raise ValueError where one is damaged."""
-    plain = json.loads((folder / _FACTS).read_bytes())
+    """Return the tables of a folder, mapped into memory; raise ValueError where one is damaged."""
+    facts = json.loads((folder / _FACTS).read_bytes())
     paths = folder.glob("*.npy")
     arrays = {path.stem: np.load(path, mmap_mode="c", allow_pickle=False) for path in paths}
-    if _digest_arrays(arrays) != plain["digest"]:
+    if _digest_arrays(arrays) != facts["digest"]:
         raise ValueError("the arrays are not those that were kept")
-    shifts = {name: np.uint64(plain[name]) for name in plain if name.endswith("_shift")}
-    values = {**plain, **{name: np.asarray(array) for name, array in arrays.items()}, **shifts}
+    shifts = {name: np.uint64(facts[name]) for name in facts if name.endswith("_shift")}
+    values = {**facts, **{name: np.asarray(array) for name, array in arrays.items()}, **shifts}
     return ChannelTables(
-        plain["model"],
-        plain["recipe"],
-        tuple(plain["counts"]),
-        plain["error"],
-        plain["missing"],
-        Tables(*(values[f"ngrams.{name}"] for name in Tables._fields)),
-        ChannelArrays(*(values[f"channel.{name}"] for name in ChannelArrays._fields)),
-        values["terms"],
+        model=facts["model"],
+        recipe=facts["recipe"],
+        counts=tuple(facts["counts"]),
+        error=facts["error"],
+        missing=facts["missing"],
+        ngrams=Tables(*(values[f"ngrams.{name}"] for name in Tables._fields)),
+        channel=ChannelArrays(*(values[f"channel.{name}"] for name in ChannelArrays._fields)),
+        terms=values["terms"],
     )
 
 
@@ -183,14 +184,15 @@ def _digest_arrays(arrays: Mapping[str, NDArray[np.generic]]) -> str:
 
 def make_channel_arrays(channel: Channel, model: Ngrams) -> ChannelArrays:
     """Return the channel's arrays, without spans whose right text is not a word of the model."""
+    # the channel's rows of characters are found by `slot`, those of spans by `span_keys`
     size = np.diff(channel.bounds)
     is_single = np.array([len(text) == 1 for text in channel.observed])
     of_single = np.repeat(is_single, size)
     slot = np.zeros(0x110000, np.int32)
-    signs = [text for text in channel.observed if len(text) == 1]
-    slot[[ord(sign) for sign in signs]] = np.arange(1, len(signs) + 1)
+    singles = [text for text in channel.observed if len(text) == 1]
+    slot[[ord(sign) for sign in singles]] = np.arange(1, len(singles) + 1)
     bounds = np.cumsum([0, *size[is_single]]).astype(np.int64)
-    right = [ord(text[0]) for text, counts in zip(channel.right, of_single, strict=True) if counts]
+    right = [ord(text[0]) for text, single in zip(channel.right, of_single, strict=True) if single]
     log_prob = channel.log_prob + _weigh_reluctances(channel, model)
     word_points, word_size = to_points(("", *model.words[1:]))
     spans = _list_spans(channel, model, log_prob, of_single, word_points, word_size)
@@ -220,7 +222,7 @@ def make_channel_arrays(channel: Channel, model: Ngrams) -> ChannelArrays:
         word_points=word_points,
         word_size=word_size,
         kinds=name_kinds(),
-        term_bounds=np.zeros(3 * len(signs) + 4, np.int64),
+        term_bounds=np.zeros(3 * len(singles) + 4, np.int64),
         term_words=np.zeros(0, np.int32),
     )
 
@@ -241,12 +243,12 @@ def _list_spans(
     points: Ints,
     size: Ints,
 ) -> _Spans:
-    """Return what operators rewrite, and words of which one character is missing."""
+    """Return the spans of the rows that are not `of_single`, and words that lack a character."""
     numbers = {word: number for number, word in enumerate(model.words) if number}
     word = np.array([numbers.get(text, 0) for text in channel.right], np.int32)
     key = np.repeat(_make_keys(*to_points(channel.observed)), np.diff(channel.bounds))
-    listed = ~of_single & (word > 0)
-    spans = _Spans(key[listed], word[listed], log_prob[listed])
+    is_listed = ~of_single & (word > 0)
+    spans = _Spans(key[is_listed], word[is_listed], log_prob[is_listed])
     if channel.missing is None:
         return spans
     likely = np.flatnonzero(model.word_log_prob >= LEAST_LIKELY).astype(np.int32)
@@ -266,14 +268,14 @@ def _index_forms(
 
     A numeral, a party or a position is never completed: no context tells which is right.
     """
-    settled = [ord(sign) for sign in (*NUMERALS, *PARTIES, *"".join(POSITIONS))]
-    known = (model.word_log_prob >= LEAST_LIKELY) | (size > 2)
-    likely = np.flatnonzero(known & (size <= LONGEST_COMPLETED))
+    uncertain = [ord(sign) for sign in (*NUMERALS, *PARTIES, *"".join(POSITIONS))]
+    frequent = (model.word_log_prob >= LEAST_LIKELY) | (size > 2)
+    likely = np.flatnonzero(frequent & (size <= LONGEST_COMPLETED))
     keys, numbers = [], []
     for length in range(2, LONGEST_COMPLETED + 1):
-        number = likely[size[likely] == length].astype(np.int32)
+        entries = likely[size[likely] == length].astype(np.int32)
         for place in range(length):
-            words = number[~np.isin(points[number, place], settled)]
+            words = entries[~np.isin(points[entries, place], uncertain)]
             form = points[words].copy()
             form[:, place] = HOLE
             keys.append(_make_keys(form, size[words]))
@@ -305,9 +307,9 @@ def list_forms(points: Ints, size: Ints, words: Ints) -> tuple[Longs, Ints]:
     """
     keys, numbers = [], []
     for length in range(2, LONGEST_FORM + 2):
-        number = words[size[words] == length]
+        rows = words[size[words] == length]
         for place in range(length):
-            not_numerals = number[~np.isin(points[number, place], [ord(sign) for sign in NUMERALS])]
+            not_numerals = rows[~np.isin(points[rows, place], [ord(sign) for sign in NUMERALS])]
             form = np.delete(points[not_numerals], place, axis=1)
             keys.append(_make_keys(form, np.full(len(not_numerals), length - 1, np.int32)))
             numbers.append(not_numerals)
@@ -318,19 +320,19 @@ def _keep_likeliest(key: Longs, word: Ints, log_prob: Floats) -> tuple[Longs, In
     """Return the `FORMS_KEPT` likeliest words of each key, each once."""
     order = np.lexsort((word, -log_prob[word], key))
     key, word = key[order], word[order]
-    fresh = np.ones(len(key), np.bool_)
-    fresh[1:] = (key[1:] != key[:-1]) | (word[1:] != word[:-1])  # 妈妈 gives 妈 twice
-    key, word = key[fresh], word[fresh]
-    first = np.ones(len(key), np.bool_)
-    first[1:] = key[1:] != key[:-1]
-    begin = np.flatnonzero(first)
+    is_new = np.ones(len(key), np.bool_)
+    is_new[1:] = (key[1:] != key[:-1]) | (word[1:] != word[:-1])  # 妈妈 gives 妈 twice
+    key, word = key[is_new], word[is_new]
+    is_first = np.ones(len(key), np.bool_)
+    is_first[1:] = key[1:] != key[:-1]
+    begins = np.flatnonzero(is_first)
     # 0, 1, 2 … within each key, from its likeliest word on
-    rank = np.arange(len(key)) - np.repeat(begin, np.diff(np.append(begin, len(key))))
+    rank = np.arange(len(key)) - np.repeat(begins, np.diff(np.append(begins, len(key))))
     return key[rank < FORMS_KEPT], word[rank < FORMS_KEPT]
 
 
 def _index_spans(key: Longs) -> tuple[Longs, Ints, NDArray[np.int64], NDArray[np.intp]]:
-    """Return a hash table of these keys, the bounds of their rows, and the order of the entries."""
+    """Return a hash table of keys, their rows in it, the bounds of rows, the order of entries."""
     spans, count = np.unique(key, return_counts=True)
     keys, rows = make_span_table(spans, np.arange(len(spans), dtype=np.int32))
     return keys, rows, np.cumsum([0, *count]).astype(np.int64), np.argsort(key, kind="stable")
@@ -354,12 +356,13 @@ def _make_keys(points: Ints, sizes: Ints) -> Longs:
 def _weigh_reluctances(channel: Channel, model: Ngrams) -> Floats:
     """Return what is added to log P of each row of the channel."""
     converted = _find_converted_pairs(model)
-    marked = {*NUMERALS, *PARTIES, *"".join(POSITIONS), *(written for written, _ in converted)}
+    affected = {*NUMERALS, *PARTIES, *"".join(POSITIONS), *(written for written, _ in converted)}
     added = np.zeros(len(channel.right), np.float32)
-    for text, low, high in zip(channel.observed, channel.bounds, channel.bounds[1:], strict=False):
-        if not marked.isdisjoint(text):
+    for observed, (low, high) in zip(channel.observed, pairwise(channel.bounds), strict=True):
+        if not affected.isdisjoint(observed):
             for row in range(low, high):
-                pairs = list(zip(text, channel.right[row], strict=False))
+                # in texts of two lengths, the characters that have the same place
+                pairs = list(zip(observed, channel.right[row], strict=False))
                 added[row] = NEVER if converted & {*pairs} else min(map(weigh_reluctance, pairs))
     return added
 
@@ -384,7 +387,7 @@ def _add_lost_words(model: Ngrams) -> Ngrams:
         for number, word in enumerate(model.words)
         if character in word and len(word) > 1
     ]
-    like = [number for _, number in lost]
+    like = [number for _, number in lost]  # the words whose probabilities they get
     return replace(
         model,
         words=(*model.words, *(word for word, _ in lost)),
@@ -425,7 +428,7 @@ def to_points(texts: Sequence[str]) -> tuple[Ints, Ints]:
 
 @inlined
 def make_span_key(points, first, last):
-    """Return a 64-bit key of a span of characters."""
+    """Return a 64-bit key of points[first:last], which is never 0: that is an empty slot."""
     key = np.uint64(last - first)
     for place in range(first, last):
         key = (key ^ np.uint64(points[place])) * np.uint64(0xBF58476D1CE4E5B9)
@@ -454,12 +457,12 @@ def _fill_spans(keys, rows, spans, numbers):
 @compiled_with(lm_room)
 def find_listed(bounds, values, rows, wanted):
     """Return whether each wanted value [N] is in its row of the values; none is in row -1."""
-    listed = np.zeros(len(rows), np.bool_)
+    is_listed = np.zeros(len(rows), np.bool_)
     for n in range(len(rows)):
         if rows[n] >= 0:
             for k in range(bounds[rows[n]], bounds[rows[n] + 1]):
-                listed[n] |= values[k] == wanted[n]
-    return listed
+                is_listed[n] |= values[k] == wanted[n]
+    return is_listed
 
 
 @inlined

@@ -48,8 +48,8 @@ def add_terms(tables: ChannelTables, terms: Sequence[Term]) -> ChannelTables:
     if tables.missing is not None:
         likely = numbers[ngrams.log_prob[numbers] >= LEAST_LIKELY]
         channel = _add_forms(channel, likely, tables.missing + MISSING)
-    known = np.union1d(tables.terms, numbers).astype(np.int32)
-    return tables._replace(ngrams=ngrams, channel=_index_terms(channel, known), terms=known)
+    all_terms = np.union1d(tables.terms, numbers).astype(np.int32)
+    return tables._replace(ngrams=ngrams, channel=_index_terms(channel, all_terms), terms=all_terms)
 
 
 def _split_terms(terms: Sequence[Term]) -> dict[str, float]:
@@ -75,15 +75,15 @@ def _add_errors(channel: ChannelArrays, rights: str) -> ChannelArrays:
     right = np.array([ord(meant) for _, meant in pairs], np.int32)
     chance = np.array([UNLISTED + weigh_reluctance(pair) for pair in pairs], np.float32)
     row = channel.slot[observed] - 1
-    fresh = np.flatnonzero((row >= 0) & ~find_listed(channel.bounds, channel.right, row, right))
-    fresh = fresh[np.argsort(row[fresh], kind="stable")]
-    end = channel.bounds[row[fresh] + 1]
-    before = np.append(0, np.cumsum(np.bincount(row[fresh], minlength=len(channel.ends))))
+    new = np.flatnonzero((row >= 0) & ~find_listed(channel.bounds, channel.right, row, right))
+    new = new[np.argsort(row[new], kind="stable")]
+    end = channel.bounds[row[new] + 1]
+    added_before = np.append(0, np.cumsum(np.bincount(row[new], minlength=len(channel.ends))))
     return channel._replace(
-        right=np.insert(channel.right, end, right[fresh]),
-        log_prob=np.insert(channel.log_prob, end, chance[fresh]),
-        bounds=channel.bounds + before,
-        ends=channel.ends + before[:-1],
+        right=np.insert(channel.right, end, right[new]),
+        log_prob=np.insert(channel.log_prob, end, chance[new]),
+        bounds=channel.bounds + added_before,
+        ends=channel.ends + added_before[:-1],
     )
 
 
@@ -92,24 +92,25 @@ def _add_forms(channel: ChannelArrays, words: Ints, chance: float) -> ChannelArr
     key, word = list_forms(channel.word_points, channel.word_size, words)
     keys, rows, bounds = channel.span_keys, channel.span_rows, channel.span_bounds
     row = find_rows(keys, rows, channel.span_shift, key)
-    fresh = ~find_listed(bounds, channel.span_words, row, word)
-    key, word, row = key[fresh], word[fresh], row[fresh]
+    is_new = ~find_listed(bounds, channel.span_words, row, word)
+    key, word, row = key[is_new], word[is_new], row[is_new]
     spans, of_span = np.unique(key[row < 0], return_inverse=True)
     row[row < 0] = len(bounds) - 1 + of_span
-    more, present = np.arange(len(bounds) - 1, len(bounds) - 1 + len(spans)), np.flatnonzero(keys)
+    new_rows = np.arange(len(bounds) - 1, len(bounds) - 1 + len(spans))
+    filled = np.flatnonzero(keys)
     keys, rows = make_span_table(
-        np.concatenate([keys[present], spans]),
-        np.concatenate([rows[present], more], dtype=np.int32),
+        np.concatenate([keys[filled], spans]),
+        np.concatenate([rows[filled], new_rows], dtype=np.int32),
     )
     bounds = np.append(bounds, np.full(len(spans), bounds[-1]))
     order = np.argsort(row, kind="stable")
     end = bounds[row[order] + 1]
-    before = np.append(0, np.cumsum(np.bincount(row, minlength=len(bounds) - 1)))
+    added_before = np.append(0, np.cumsum(np.bincount(row, minlength=len(bounds) - 1)))
     return channel._replace(
         span_keys=keys,
         span_shift=np.uint64(find_shift(len(keys))),
         span_rows=rows,
-        span_bounds=bounds + before,
+        span_bounds=bounds + added_before,
         span_words=np.insert(channel.span_words, end, word[order]),
         span_log_prob=np.insert(channel.span_log_prob, end, np.float32(chance)),
     )
@@ -118,6 +119,7 @@ def _add_forms(channel: ChannelArrays, words: Ints, chance: float) -> ChannelArr
 def _index_terms(channel: ChannelArrays, terms: Ints) -> ChannelArrays:
     """Return the channel with these words as terms, found by each of three characters."""
     term, place = np.nonzero(channel.word_points[terms, :3])  # at most two characters are wrong
+    # the rows of `ChannelArrays.term_bounds`
     at = 3 * channel.slot[channel.word_points[terms[term], place]] + place
     by_slot = np.argsort(at, kind="stable")
     return channel._replace(
