@@ -54,8 +54,8 @@ def simplify(texts: Sequence[str]) -> list[str]:
     All texts without a line break are converted in one call.
     """
     convert = _load_converter()
-    together = iter(convert("\n".join(text for text in texts if "\n" not in text)).split("\n"))
-    return [convert(text) if "\n" in text else next(together) for text in texts]
+    converted = iter(convert("\n".join(text for text in texts if "\n" not in text)).split("\n"))
+    return [convert(text) if "\n" in text else next(converted) for text in texts]
 
 
 def remove_whitespace(text: str) -> str:
@@ -147,12 +147,12 @@ def read_attributes(dictionaries: Dictionaries) -> Attributes:
     counts[_CHINESE.start : _CHINESE.stop] = [len(names) for names in readings]
     pairs = [(ord(a), ord(b)) for a, others in confused.items() for b in others]
     return Attributes(
-        marks,
-        classes,
-        np.append(0, np.cumsum(counts)).astype(np.int32),
-        np.array([number for names in readings for number in names], np.int32),
-        np.array(sorted((first << 32) + second for first, second in pairs), np.int64),
-        4 / 6 if dictionaries.cilin else 1.0,
+        marks=marks,
+        classes=classes,
+        reading_starts=np.append(0, np.cumsum(counts)).astype(np.int32),
+        readings=np.array([number for names in readings for number in names], np.int32),
+        confusable=np.array(sorted((first << 32) + second for first, second in pairs), np.int64),
+        unknown=4 / 6 if dictionaries.cilin else 1.0,
     )
 
 

@@ -64,7 +64,7 @@ def align(
     points = to_code_points(source), to_code_points(target)
     operations, widths = kernels.fill_grid(*points, read_attributes(dictionaries))
     steps, lengths, capped = kernels.find_paths(operations, widths, first_only, MOST_STEPS)
-    listed = map(Step._make, steps.tolist())
+    listed = map(Step._make, steps.tolist())  # of all paths, one after the other
     return [list(islice(listed, length)) for length in lengths.tolist()], capped
 
 
@@ -103,6 +103,7 @@ def merge(steps: list[Step], source: str, target: str) -> list[Step]:
 
 
 def _merge_neighbours(steps: list[Step]) -> list[Step]:
+    """Return the steps with each run of those that touch merged, if none is a transposition."""
     runs = [steps[:1]]
     for last, step in pairwise(steps):
         if last.is_before(step) and TRANSPOSE not in (last.operation, step.operation):

@@ -41,21 +41,21 @@ def _have_common_value(starts: Ints, values: Ints, a: int, b: int) -> bool:
 
 
 @compiled
-def _find_substitution_cost(a: int, b: int, known: Attributes) -> float:
+def _find_substitution_cost(a: int, b: int, table: Attributes) -> float:
     """Return the cost of writing character b for a; both are code points."""
-    sem = known.unknown
-    if known.classes[a] >= 0 and known.classes[b] >= 0:
-        differ = known.classes[a] ^ known.classes[b]
+    sem = table.unknown
+    if table.classes[a] >= 0 and table.classes[b] >= 0:
+        differ = table.classes[a] ^ table.classes[b]
         equal = (differ & 0xFF == 0) + (differ & 0xFF00 == 0) + (differ & 0xFF0000 == 0)
         sem = (6 - 2 * equal) / 6
-    marks = (known.marks[a] & 1) + (known.marks[b] & 1)
+    marks = (table.marks[a] & 1) + (table.marks[b] & 1)  # bit 0: punctuation, bit 1: Chinese
     kind = 0.0 if marks == 2 else (0.499 if marks == 1 else 0.25)
     form = 0.5
-    if known.marks[a] & 2 and known.marks[b] & 2:
+    if table.marks[a] & 2 and table.marks[b] & 2:
         key = (np.int64(a) << 32) + b
-        at = np.searchsorted(known.confusable, key)
-        listed = at < known.confusable.size and known.confusable[at] == key
-        if listed or _have_common_value(known.reading_starts, known.readings, a, b):
+        at = np.searchsorted(table.confusable, key)
+        is_confusable = at < table.confusable.size and table.confusable[at] == key
+        if is_confusable or _have_common_value(table.reading_starts, table.readings, a, b):
             form = 0.0
     return sem + form + kind  # in this order, as published: sums are compared by `==`
 
@@ -79,9 +79,9 @@ def _have_same_characters(source: Ints, target: Ints, i: int, j: int, k: int) ->
 
 
 @compiled
-def _fill_row(i: int, source: Ints, target: Ints, grid: Grid, known: Attributes) -> None:
+def _fill_row(i: int, source: Ints, target: Ints, grid: Grid, table: Attributes) -> None:
     """Fill row i + 1 of the grid from the rows above it."""
-    cost, operations, widths, left, right = grid
+    cost, operations, widths, source_hashes, target_hashes = grid
     for j in range(target.size):
         if source[i] == target[j]:
             cost[i + 1, j + 1] = cost[i, j]
@@ -91,13 +91,13 @@ def _fill_row(i: int, source: Ints, target: Ints, grid: Grid, known: Attributes)
         insert = cost[i + 1, j] + 1
         substitute = cost[i, j] + LEAST_SUBSTITUTION
         if substitute <= min(insert, delete):
-            substitute = cost[i, j] + _find_substitution_cost(source[i], target[j], known)
+            substitute = cost[i, j] + _find_substitution_cost(source[i], target[j], table)
         transpose = np.inf
         k = 1
-        difference = left[i] - right[j]
+        difference = source_hashes[i] - target_hashes[j]
         # Back along the diagonal, while no step on it is free.
         while i >= k and j >= k and cost[i - k + 1, j - k + 1] != cost[i - k, j - k]:
-            difference += left[i - k] - right[j - k]
+            difference += source_hashes[i - k] - target_hashes[j - k]
             if difference == 0 and _have_same_characters(source, target, i, j, k):
                 transpose = cost[i - k, j - k] + k
                 break
@@ -112,7 +112,7 @@ def _fill_row(i: int, source: Ints, target: Ints, grid: Grid, known: Attributes)
 
 
 @compiled
-def fill_grid(source: Ints, target: Ints, known: Attributes) -> tuple[Bytes, Widths]:
+def fill_grid(source: Ints, target: Ints, table: Attributes) -> tuple[Bytes, Widths]:
     """Return the cheapest operations of every cell, and the widths of transpositions.
 
     source, target: code points, shapes (n,) and (m,). Both results have the shape
@@ -122,17 +122,18 @@ def fill_grid(source: Ints, target: Ints, known: Attributes) -> tuple[Bytes, Wid
     cost = np.zeros((n + 1, m + 1), dtype=np.float64)
     operations = np.zeros((n + 1, m + 1), dtype=np.uint8)
     widths = np.zeros((n + 1, m + 1), dtype=np.int16)
-    left = np.array([_hash_number(number) for number in source])
-    right = np.array([_hash_number(number) for number in target])
+    source_hashes = np.array([_hash_number(number) for number in source])
+    target_hashes = np.array([_hash_number(number) for number in target])
     cost[:, 0], cost[0] = np.arange(n + 1), np.arange(m + 1)
     operations[1:, 0], operations[0, 1:] = DELETE, INSERT
+    grid = cost, operations, widths, source_hashes, target_hashes
     for i in range(n):
-        _fill_row(i, source, target, (cost, operations, widths, left, right), known)
+        _fill_row(i, source, target, grid, table)
     return operations, widths
 
 
 @compiled
-def _run_kind(kind: int, operation: int) -> int:
+def _find_run_kind(kind: int, operation: int) -> int:
     """Return the kind of a run after an operation is added: that operation, or SUBSTITUTE if mixed.
 
     Insertions with deletions, INSERT | DELETE, are not merged, so that each of their orders counts.
@@ -184,7 +185,8 @@ def find_paths(
     """Return the cheapest paths, in the order T, S, I, D of their last operations.
 
     Of paths that differ only within a run, and so merge to the same edits, only the first is
-    returned, because unlike texts have astronomically many.
+    returned, because unlike texts have astronomically many. The search is depth-first, from the
+    last cell back.
 
     The first result holds the steps of all paths, without matches, shape (steps, 5): operation,
     source start and end, target start and end. The second holds the number of steps of each path.
@@ -234,7 +236,7 @@ def find_paths(
             newest += 1
             run, kind = newest, 0
             continue
-        kind = _run_kind(kind, operation)
+        kind = _find_run_kind(kind, operation)
         if kind != INSERT | DELETE:
             way = 0 if kind == INSERT else (1 if kind == DELETE else 2)
             arriving = visited[i, j, way] != run

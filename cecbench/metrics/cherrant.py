@@ -83,24 +83,25 @@ def annotate_rows(
 ) -> list[tuple[Annotation, Annotation]]:
     """Return per row: annotations of target and prediction."""
     # Whitespace is removed first, as published: OpenCC knows the word 乾坤, but not 乾 坤.
-    answers = [remove_whitespace(row.target) for row in rows]
-    answers += [remove_whitespace(row.prediction) for row in rows]
-    texts = answers if mode == "nosimp" else simplify(answers)
+    targets = [remove_whitespace(row.target) for row in rows]
+    predictions = [remove_whitespace(row.prediction) for row in rows]
+    if mode != "nosimp":
+        targets, predictions = simplify(targets), simplify(predictions)
     first = mode == "first"
     done: list[tuple[Annotation, Annotation]] = []
-    for row, right, said in zip(rows, texts, texts[len(rows) :], strict=False):
+    for row, target, prediction in zip(rows, targets, predictions, strict=True):
         source = remove_whitespace(row.source)
-        reference = hypothesis = annotate(source, right, dictionaries, first_only=first)
-        if said != right:
-            hypothesis = annotate(source, said, dictionaries, first_only=first)
+        reference = hypothesis = annotate(source, target, dictionaries, first_only=first)
+        if prediction != target:
+            hypothesis = annotate(source, prediction, dictionaries, first_only=first)
         done.append((reference, hypothesis))
     return done
 
 
 def _count_pair(reference: Annotation, hypothesis: Annotation) -> tuple[int, ...]:
-    mine, right = hypothesis.edits, reference.edits
-    levels = [compare_edits(mine, right, level) for level in LEVELS]
-    kinds = compare_types(mine, right)
+    """Return the counts of a sentence, in the order of FIELDS."""
+    levels = [compare_edits(hypothesis.edits, reference.edits, level) for level in LEVELS]
+    kinds = compare_types(hypothesis.edits, reference.edits)
     tp, fp, fn = levels[0]
     flat = [value for counts in (*levels, *kinds.values()) for value in counts]
     return (*flat, tp + fp, tp + fn, int(reference.capped or hypothesis.capped))

@@ -61,13 +61,13 @@ class Cscd(Metric):
 
     def count(self, rows: Sequence[Row]) -> IntArray:
         """Return the counts of each row, whose three strings have one length."""
-        where = count_positions(rows, ignored_source=self._ignored)
-        gold, changed = where.gold > 0, where.changed > 0
-        return stack_columns(
-            *(changed & where.same_places, changed, gold),
-            *(changed & where.all_right, changed, gold),
-            *(where.detected, where.changed, where.gold),
-            *(where.corrected, where.changed, where.gold),
+        positions = count_positions(rows, ignored_source=self._ignored)
+        gold, changed = positions.gold > 0, positions.changed > 0
+        return stack_columns(  # tp, pred and gold of each of LEVELS
+            *(changed & positions.same_places, changed, gold),
+            *(changed & positions.all_right, changed, gold),
+            *(positions.detected, positions.changed, positions.gold),
+            *(positions.corrected, positions.changed, positions.gold),
         )
 
     def report(self, sums: Totals) -> Report:

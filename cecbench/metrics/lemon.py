@@ -67,7 +67,7 @@ class Lemon(Metric):
 
     def count(self, rows: Sequence[Row]) -> IntArray:
         error, changed, right = flag_rows(rows)
-        return stack_columns(
+        return stack_columns(  # in the order of FIELDS
             *(error & right, changed, error),
             *(~error & changed, error & ~changed, ~error),
             *(error & changed, changed),

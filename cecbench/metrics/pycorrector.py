@@ -35,9 +35,9 @@ def count_characters(rows: Sequence[Row], positions: Positions) -> tuple[IntArra
     """Return one array, shape (rows,), for each of CHARACTER_FIELDS."""
     unwritten = np.zeros(len(rows), dtype=np.int64)
     # Only sentences with an uncorrected error can have a miss.
-    missed = (positions.detected > 0) & (positions.corrected < positions.gold)
-    for index in np.flatnonzero(missed).tolist():
-        triples = list(zip(*rows[index][1:], strict=False))
+    may_miss = (positions.detected > 0) & (positions.corrected < positions.gold)
+    for index in np.flatnonzero(may_miss).tolist():
+        triples = list(zip(*rows[index][1:], strict=False))  # to the end of the shortest
         written = {p for s, t, p in triples if s not in (t, p)}
         unwritten[index] = sum(t not in written for s, t, p in triples if s != t)
     return (
@@ -155,6 +155,7 @@ RATIOS: dict[str, Ratio] = {"compute_sentence_level_prf.f1": ("all_tp", "all_pre
 
 
 def _judge_outcomes(error: BoolArray, right: BoolArray) -> tuple[BoolArray, ...]:
+    """Return which rows are tp, fp, fn and tn, in the order of SENTENCE_FIELDS."""
     return error & right, ~error & ~right, error & ~right, ~error & right
 
 

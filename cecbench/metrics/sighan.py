@@ -66,7 +66,7 @@ def _find_whitespace(rows: Sequence[Row]) -> list[int]:
 
 def _list_edits(row: Row, text: str) -> Edits:
     """Return (position from 1, character) for each character of a text that is not the source's."""
-    pairs = zip(row.source, text, strict=False)
+    pairs = zip(row.source, text, strict=False)  # to the end of the shorter
     return [(place, b) for place, (a, b) in enumerate(pairs, start=1) if a != b]
 
 
@@ -168,9 +168,8 @@ def _report_realise(sums: Totals, prefix: str) -> Report:
         if values is None:
             return dict(ERROR)
         table[f"sent-{name}-acc"] = sums[f"{prefix}{hit}"] / sums[f"{prefix}rows"] * 100
-        for part, value in zip("pr", values, strict=False):
+        for part, value in zip(("p", "r", "f1"), values, strict=True):
             table[f"sent-{name}-{part}"] = value * 100
-        table[f"sent-{name}-f1"] = values[2] * 100
     return table
 
 

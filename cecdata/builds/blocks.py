@@ -121,16 +121,17 @@ def _cut_blocks(sources: Sequence[Source], limit: int | None) -> Iterator[Block]
     waiting: list[Source] = []
     size = 0
     for source in sources:
-        more = source.path.stat().st_size if source.path and not source.problem else 0
-        parts = split_groups(source, _BLOCK) if source.format == "parquet" and more > _BLOCK else []
-        if waiting and size + more > _BLOCK:
+        file_size = source.path.stat().st_size if source.path and not source.problem else 0
+        is_cut = source.format == "parquet" and file_size > _BLOCK
+        parts = split_groups(source, _BLOCK) if is_cut else []
+        if waiting and size + file_size > _BLOCK:
             yield Block(tuple(waiting))
             waiting, size = [], 0
         if len(parts) > 1:
             yield from (Block((part,)) for part in parts)
             continue
         waiting.append(source)
-        size += more
+        size += file_size
     if waiting:
         yield Block(tuple(waiting))
 

@@ -84,9 +84,9 @@ class Distinct(Step):
         """Write the nonzero cells as two rows: the index in the flat histogram, and the count."""
         histogram = Histogram(self.config)
         histogram.add(text)
-        where = np.flatnonzero(histogram.counts)
+        cells = np.flatnonzero(histogram.counts)
         data = io.BytesIO()  # numpy hides why its own writing to a file failed
-        np.save(data, np.stack([where, histogram.counts.ravel()[where]]), allow_pickle=False)
+        np.save(data, np.stack([cells, histogram.counts.ravel()[cells]]), allow_pickle=False)
         return self.place.write(
             f".cecdata/distinct/{name}.npy", lambda path: path.write_bytes(data.getvalue())
         )
@@ -158,6 +158,7 @@ def _sum_origins(distinct: Sequence[Done]) -> tuple[Origin, ...]:
         for origin, licence, sentences, characters in facts:
             before = counts.get((origin, licence), (0, 0))
             counts[origin, licence] = before[0] + sentences, before[1] + characters
+    # the most sentences first, then by origin and licence
     ranked = sorted(counts.items(), key=lambda x: (-x[1][0], x[0][0], x[0][1] or ""))
     return tuple(Origin(*key, *numbers) for key, numbers in ranked)
 
@@ -168,6 +169,6 @@ def sum_histograms(place: Place, pool: Pool, config: Config) -> Histogram:
     flat: npt.NDArray[np.int64] = histogram.counts.ravel()
     for name in pool.counts:
         with place.open_file(name) as file:
-            where, count = np.load(io.BytesIO(file.read()), allow_pickle=False)
-        flat[where] += count
+            cells, counts = np.load(io.BytesIO(file.read()), allow_pickle=False)
+        flat[cells] += counts
     return histogram

@@ -194,8 +194,8 @@ class Cluster:
                 running.add(task.remote(shared, number))
             if not running:
                 return
-            ready, left = ray.wait(list(running))
-            running = set(left)
+            ready, unfinished = ray.wait(list(running))
+            running = set(unfinished)
             for reference in ready:
                 progress.advance_bar(step.name, 1, len(numbers))
                 yield ray.get(reference)

@@ -66,13 +66,13 @@ class _Output:
 
     def _refuse_foreign(self, recorded: Manifest, found: Iterable[str]) -> None:
         """Raise RefusedError where a file that was found is not in the manifest."""
-        known = {file.path for file in recorded.files()}
-        foreign = [path for path in found if path not in known]
+        listed = {file.path for file in recorded.files()}
+        foreign = [path for path in found if path not in listed]
         if foreign:
-            more = f" (and {len(foreign) - 5:,} more)" if len(foreign) > 5 else ""
+            others = f" (and {len(foreign) - 5:,} more)" if len(foreign) > 5 else ""
             raise RefusedError(
                 f"{self.place} holds files that this tool did not write: {', '.join(foreign[:5])}"
-                f"{more}. Programs that read the dataset would read these files, too. Move them "
+                f"{others}. Programs that read the dataset would read these files, too. Move them "
                 "elsewhere, and run the same command again."
             )
 

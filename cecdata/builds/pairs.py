@@ -73,14 +73,14 @@ def validate(pairs: Pairs, config: Config) -> tuple[Pairs, pa.Table]:
 def _find_repeats(pairs: Pairs, kept: Mask) -> Mask:
     """Return which rows repeat the source of an earlier kept row of their sentence."""
     ids, sources = np.asarray(pairs.column("id")), pairs.column("source")
-    again = np.zeros(len(kept), np.bool_)
+    is_repeat = np.zeros(len(kept), np.bool_)
     for apart in range(1, len(ids)):
         same_sentence = ids[apart:] == ids[:-apart]
         if not same_sentence.any():
             break
         same_source = np.asarray(pc.equal(sources[apart:], sources[:-apart]))
-        again[apart:] |= same_sentence & same_source & kept[apart:] & kept[:-apart]
-    return again
+        is_repeat[apart:] |= same_sentence & same_source & kept[apart:] & kept[:-apart]
+    return is_repeat
 
 
 def _is_operator(operator: pa.DictionaryArray, name: str) -> Mask:

@@ -156,30 +156,30 @@ def keep_distinct(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch
         return batch, batch.slice(0, 0)
     order = np.argsort(ids, kind="stable")
     ranked = ids[order]
-    again = np.zeros(len(ids), np.bool_)
-    again[1:] = ranked[1:] == ranked[:-1]
-    if not again.any():
+    is_repeat = np.zeros(len(ids), np.bool_)
+    is_repeat[1:] = ranked[1:] == ranked[:-1]
+    if not is_repeat.any():
         return batch.take(pa.array(order)), batch.slice(0, 0)
-    several = again.copy()
-    several[:-1] |= again[1:]
-    equal = batch.take(pa.array(order[several]))
+    in_group = is_repeat.copy()
+    in_group[:-1] |= is_repeat[1:]
+    groups = batch.take(pa.array(order[in_group]))
     keys = [(name, "ascending") for name in ("id", "origin", "file", "row")]
-    order[several] = order[several][np.asarray(pc.sort_indices(equal, keys))]
-    rows = _join_licences(batch.take(pa.array(order)), again)
-    return rows.filter(pa.array(~again)), rows.filter(pa.array(again))
+    order[in_group] = order[in_group][np.asarray(pc.sort_indices(groups, keys))]
+    rows = _join_licences(batch.take(pa.array(order)), is_repeat)
+    return rows.filter(pa.array(~is_repeat)), rows.filter(pa.array(is_repeat))
 
 
-def _join_licences(rows: pa.RecordBatch, again: npt.NDArray[np.bool_]) -> pa.RecordBatch:
+def _join_licences(rows: pa.RecordBatch, is_repeat: npt.NDArray[np.bool_]) -> pa.RecordBatch:
     """Give the first of equal sentences, which are next to each other, the licences of all."""
     column = rows.column("licence")
     codes = np.asarray(column.fill_null(NOT_STATED).dictionary_encode().indices)
     # of each row, the row of the first of its equals
-    first = np.maximum.accumulate(np.where(again, 0, np.arange(len(again))))
-    others = np.flatnonzero(codes != codes[first]).tolist()
-    if not others:
+    first = np.maximum.accumulate(np.where(is_repeat, 0, np.arange(len(is_repeat))))
+    differing = np.flatnonzero(codes != codes[first]).tolist()
+    if not differing:
         return rows
     licences = column.to_pylist()
-    for row in others:
+    for row in differing:
         names = (licences[first[row]] or NOT_STATED, licences[row] or NOT_STATED)
         licences[first[row]] = "; ".join(sorted({*"; ".join(names).split("; ")}))
     return rows.set_column(rows.schema.get_field_index("licence"), "licence", pa.array(licences))

@@ -70,16 +70,18 @@ class Read(Step):
         return files, facts
 
     def _fill_parts(self, batches: Iterator[Normalised]) -> Iterator[list[Normalised]]:
+        """Yield the batches of each part: those with `_PART` bytes of either kind of rows."""
         waiting: list[Normalised] = []
-        good = bad = 0
-        for batch_of_rows in batches:
-            advance_bar("read", len(batch_of_rows.batch) + len(batch_of_rows.rejected), None)
-            waiting.append(batch_of_rows)
-            good, bad = good + batch_of_rows.batch.nbytes, bad + batch_of_rows.rejected.nbytes
-            del batch_of_rows  # `_write_part` frees the batches one by one
-            if max(good, bad) >= _PART:
+        good_bytes = bad_bytes = 0
+        for clean in batches:
+            advance_bar("read", len(clean.batch) + len(clean.rejected), None)
+            waiting.append(clean)
+            good_bytes += clean.batch.nbytes
+            bad_bytes += clean.rejected.nbytes
+            del clean  # `_write_part` frees the batches one by one
+            if max(good_bytes, bad_bytes) >= _PART:
                 yield waiting
-                waiting, good, bad = [], 0, 0
+                waiting, good_bytes, bad_bytes = [], 0, 0
         if waiting:
             yield waiting
 
@@ -87,11 +89,11 @@ class Read(Step):
         self, number: int, numbered: tuple[int, list[Normalised]]
     ) -> tuple[list[File], pa.Table]:
         """Write one part: its sentences by bucket, and its rejected rows."""
-        part, held = numbered
-        bad = pa.Table.from_batches([each.rejected for each in held], REJECTED_ROW)
+        part, waiting = numbered
+        bad = pa.Table.from_batches([clean.rejected for clean in waiting], REJECTED_ROW)
         runs: list[pa.RecordBatch] = []
-        while held:  # a part is in memory only once
-            run = _encode_files(held.pop(0).batch, self.source.labels)
+        while waiting:  # a part is in memory only once
+            run = _encode_files(waiting.pop(0).batch, self.source.labels)
             by_id = np.argsort(np.asarray(run.column("id")), kind="stable")
             runs.append(run.take(pa.array(by_id)))
         repeated: list[pa.RecordBatch] = []

@@ -137,11 +137,11 @@ class Table(NamedTuple):
 def _find_new(keys: Keys, seen: set[int]) -> npt.NDArray[np.int64]:
     """Return the first row of each key that is long enough and not seen yet, in order."""
     sizes = np.diff(keys.offsets)
-    whole = np.zeros(len(sizes), np.uint64)
-    _hash_stretches(keys.codes, keys.offsets, sizes, sizes, whole)
-    first = np.sort(np.unique(whole, return_index=True)[1])
-    rows = [n for n in first[sizes[first] >= SHORTEST].tolist() if int(whole[n]) not in seen]
-    seen.update(whole[rows].tolist())
+    hashes = np.zeros(len(sizes), np.uint64)
+    _hash_stretches(keys.codes, keys.offsets, sizes, sizes, hashes)
+    first = np.sort(np.unique(hashes, return_index=True)[1])
+    rows = [n for n in first[sizes[first] >= SHORTEST].tolist() if int(hashes[n]) not in seen]
+    seen.update(hashes[rows].tolist())
     return np.array(rows, np.int64)
 
 
@@ -238,13 +238,14 @@ def _flag_rows(
     for place in range(powers.size - 1):
         powers[place + 1] = powers[place] * _BASE
     for row in range(flags.shape[0]):
-        whole, row_flags = codes[offsets[row] : offsets[row + 1]], flags[row]
-        length = whole.size
+        key, row_flags = codes[offsets[row] : offsets[row + 1]], flags[row]
+        length = key.size
         if length < SHORTEST:
             continue
         for place in range(length):
-            prefix[place + 1] = prefix[place] * _BASE + np.uint64(whole[place])
+            prefix[place + 1] = prefix[place] * _BASE + np.uint64(key[place])
         _set_flag(row_flags, table, _look_up(table, _mix(prefix[length], length)), EXACT)
+        # the hash of key[a:b] is that of key[:b] less that of key[:a], moved by b - a characters
         for size in table.short:
             for place in range(length - size + 1):
                 value = prefix[place + size] - prefix[place] * powers[size]
@@ -269,8 +270,8 @@ def _flag_rows(
 
 
 @inlined
-def _set_flag(found: Flags, table: Table, at: int, flag: int) -> None:
+def _set_flag(row_flags: Flags, table: Table, at: int, flag: int) -> None:
     """Set a flag of each benchmark that has the hash at a place of the table; -1 is none."""
     if at >= 0:
         for group in range(table.starts[at], table.starts[at + 1]):
-            found[table.owners[group]] |= np.uint8(flag)
+            row_flags[table.owners[group]] |= np.uint8(flag)

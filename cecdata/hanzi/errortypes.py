@@ -120,11 +120,11 @@ def _name_category_of_characters(wrong: str, right: str) -> str:
     if sound is not None and not mistyped:
         return "near-sound"
     if components.measure_similarity(wrong, right) > 0:
-        more = components.count_strokes(wrong) - components.count_strokes(right)
-        return "more-stroke" if more > 0 else "fewer-stroke" if more < 0 else "same-stroke"
-    changed = (components.list_deletions, components.list_additions, components.list_exchanges)
-    standard = is_standard(wrong) and is_standard(right)
-    if standard and any(right in change(wrong) for change in changed):
+        added = components.count_strokes(wrong) - components.count_strokes(right)
+        return "more-stroke" if added > 0 else "fewer-stroke" if added < 0 else "same-stroke"
+    lists = (components.list_deletions, components.list_additions, components.list_exchanges)
+    are_standard = is_standard(wrong) and is_standard(right)
+    if are_standard and any(right in list_related(wrong) for list_related in lists):
         return "radical"
     return "near-sound" if mistyped else "other"
 

@@ -56,7 +56,7 @@ def map_forms() -> dict[str, str]:
         for form in characters.traditional_forms(character) + characters.variant_forms(character):
             if not characters.is_standard(form):
                 standard.setdefault(form, set()).add(character)
-    return {form: min(of_form) for form, of_form in standard.items() if len(of_form) == 1}
+    return {form: min(meanings) for form, meanings in standard.items() if len(meanings) == 1}
 
 
 @cache

@@ -40,7 +40,7 @@ class _Branch:
 
     row: int  # of the cache after the previous pass
     kept: int  # number of tokens of that pass that were accepted
-    given: list[int]  # tokens that are not in the cache yet
+    uncached: list[int]  # tokens that are not in the cache yet
     at: int  # position of the first of them
     source: Sequence[int]
     place: int  # of the next draft token in the source
@@ -185,7 +185,7 @@ def _run_pass(model: Any, branches: Sequence[_Branch], seen: _Seen) -> torch.Ten
     """Return the logits of each proposed token, [branches, widest, V], and extend the cache."""
     import torch
 
-    fed = [branch.given + branch.make_draft() for branch in branches]
+    fed = [branch.uncached + branch.make_draft() for branch in branches]
     width = max(map(len, fed))
     places = torch.arange(width)
     new = places < torch.tensor([len(tokens) for tokens in fed])[:, None]
@@ -204,7 +204,7 @@ def _run_pass(model: Any, branches: Sequence[_Branch], seen: _Seen) -> torch.Ten
     )
     seen.keys, seen.mask, seen.width = output[cache], mask, width
     # The head, a third of a small model's work, computes only positions of proposed tokens.
-    first = torch.tensor([len(branch.given) - 1 for branch in branches])
+    first = torch.tensor([len(branch.uncached) - 1 for branch in branches])
     offsets = torch.arange(max(len(branch.make_draft()) for branch in branches) + 1)
     at = (first[:, None] + offsets).clamp(max=width - 1).to(model.device)
     rows = torch.arange(len(branches), device=model.device)[:, None]
@@ -307,7 +307,7 @@ def _move_on(branch: _Branch, verdict: _Verdict) -> _Branch:
         elif old < len(source):
             skipped = source[old]
     place = min(place, len(source))
-    cached = len(branch.given) + len(tokens) - 1  # the last token is not in the cache
+    cached = len(branch.uncached) + len(tokens) - 1  # the last token is not in the cache
     window = min(len(source) - place, 2 * len(tokens) + _WINDOW)
     return _Branch(
         verdict.row, cached, tokens[-1:], branch.at + cached, source, place, window, skipped

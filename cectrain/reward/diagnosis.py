@@ -56,8 +56,8 @@ class RewardFigures:
     @property
     def ranking(self) -> float:
         """The mean accuracy within groups over the mixtures."""
-        known = [accuracy for accuracy in self.profiles.values() if accuracy is not None]
-        return float(np.mean(known)) if known else 0.0
+        accuracies = [accuracy for accuracy in self.profiles.values() if accuracy is not None]
+        return float(np.mean(accuracies)) if accuracies else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,9 +229,9 @@ def score_ranking(rewards_P_L: FloatArray, right_P_L: npt.NDArray[np.bool_]) -> 
     better, pairs = 0.0, 0
     for rewards, right in zip(rewards_P_L, right_P_L, strict=True):
         wrong = np.sort(rewards[~right])
-        below = np.searchsorted(wrong, rewards[right] - _SAME)
-        within = np.searchsorted(wrong, rewards[right] + _SAME)
-        better += float((below + within).sum()) / 2
+        less = np.searchsorted(wrong, rewards[right] - _SAME)
+        at_most = np.searchsorted(wrong, rewards[right] + _SAME)
+        better += float((less + at_most).sum()) / 2  # ties count half
         pairs += len(wrong) * int(right.sum())
     return better / pairs if pairs else None
 
@@ -260,8 +260,8 @@ def write_verdict(diagnosis: Diagnosis) -> list[str]:
     printed, calibrated = diagnosis.rewards["as given"], diagnosis.rewards["calibrated"]
     best = diagnosis.rewards[diagnosis.favoured]
     lines, answer = _compare_exact_match(diagnosis, best), _recommend(diagnosis, best)
-    only_as_exact = best.variant_low <= EXACT_MATCH_ACCURACY and best.ranking >= TEACHES_SLOWLY
-    lines.insert(len(lines) if only_as_exact and not diagnosis.teaches else 0, answer)
+    equals_exact_match = best.variant_low <= EXACT_MATCH_ACCURACY and best.ranking >= TEACHES_SLOWLY
+    lines.insert(len(lines) if equals_exact_match and not diagnosis.teaches else 0, answer)
     if printed.config.alpha <= printed.alpha_star:
         more_terms = printed.config.additional_weight or printed.config.unchanged is not None
         apart = ", which does not take the reward's other terms into account" if more_terms else ""

@@ -67,9 +67,9 @@ class GroupReward:
     ) -> tuple[FloatArray, FloatArray]:
         """Return the embeddings of candidates [P, L, D] and targets [P, D], each text once."""
         texts = sorted({*targets}.union(*groups))
-        known = dict(zip(texts, self._encode(texts), strict=True))
-        candidates = np.array([[known[text] for text in group] for group in groups])
-        return candidates, np.stack([known[target] for target in targets])
+        vector_of = dict(zip(texts, self._encode(texts), strict=True))
+        candidates = np.array([[vector_of[text] for text in group] for group in groups])
+        return candidates, np.stack([vector_of[target] for target in targets])
 
     def _encode(self, texts: Sequence[str]) -> FloatArray:
         """Return the vectors of texts, [texts, D] float64."""
@@ -93,6 +93,7 @@ def measure_behaviour(
 
     A rate without a denominator is left out.
     """
+    # candidates: `clean` and `wrong` are those of sources without and with errors
     exact, copied, changed, empty, clean, wrong = 0, 0, 0, 0, 0, 0
     erroneous, reached, mixed = 0, 0, 0  # groups of an erroneous source
     for source, target, group in zip(sources, targets, groups, strict=True):

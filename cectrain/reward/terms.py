@@ -29,11 +29,11 @@ def compute_pair_rewards(batch: Batch) -> FloatArray:
 
 
 PAIR = Term(
-    "pair",
-    compute_pair_rewards,
-    lambda config: config.alpha,
-    lambda batch: {"cosine": float(batch.cosines_P_L.mean())},
-    ("cosine",),
+    name="pair",
+    compute=compute_pair_rewards,
+    share=lambda config: config.alpha,
+    figures=lambda batch: {"cosine": float(batch.cosines_P_L.mean())},
+    more_columns=("cosine",),
 )
 
 
@@ -70,11 +70,11 @@ def _measure_clusters(batch: Batch) -> dict[str, float]:
 
 
 CONSENSUS = Term(
-    "consensus",
-    compute_consensus_rewards,
-    lambda config: 1 - config.alpha,
-    _measure_clusters,
-    ("cluster_share", "no_cluster"),
+    name="consensus",
+    compute=compute_consensus_rewards,
+    share=lambda config: 1 - config.alpha,
+    figures=_measure_clusters,
+    more_columns=("cluster_share", "no_cluster"),
 )
 
 

@@ -62,10 +62,10 @@ class GroupSampler(Sampler[int]):  # type: ignore[misc]  # torch is not followed
     def __iter__(self) -> Iterator[int]:
         """Yield the epoch's positions, group by group."""
         self._view.epoch = self._epoch
-        walk = shards.order_rows(len(self._pairs), self._pairs.seed, self._epoch)
-        whole = walk[: len(walk) // self._groups * self._groups].reshape(-1, self._groups)
-        for start in range(0, len(whole), self._buckets):
-            for batch in self._sort_by_length(whole[start : start + self._buckets], start).tolist():
+        order = shards.order_rows(len(self._pairs), self._pairs.seed, self._epoch)
+        drawn = order[: len(order) // self._groups * self._groups].reshape(-1, self._groups)
+        for start in range(0, len(drawn), self._buckets):
+            for batch in self._sort_by_length(drawn[start : start + self._buckets], start).tolist():
                 for _ in range(self._repeats):
                     for position in batch:
                         yield from [position] * self._size
@@ -173,7 +173,7 @@ def drop_zero_advantages(out: Mapping[str, Any], passes: int) -> dict[str, Any]:
     weights = out["advantages"]
     total = len(weights)
     chosen, summed = _merge_equal(out, weights)
-    short = -len(chosen) % passes if chosen else passes
+    short = -len(chosen) % passes if chosen else passes  # rows that lack to a multiple above 0
     spare = sorted(set(range(total)) - set(chosen))[:short]
     rows = torch.tensor([*chosen, *spare], device=weights.device)
     batch = {

@@ -81,14 +81,14 @@ def evaluate_as_used(policy: Policy, pairs: Sequence[Pair]) -> HeldOut:
 def _score_answers(
     pairs: Sequence[Pair], sources: Sequence[str], targets: Sequence[str], answers: Sequence[str]
 ) -> HeldOut:
-    """Return the scores of answers to pairs, of which `targets` are the right answers."""
+    """Return the scores of answers to the sources of pairs, and of clean sentences after them."""
     rows = [
         Row(str(n), s, t, a)
         for n, (s, t, a) in enumerate(zip(sources, targets, answers, strict=True))
     ]
     wrong = [row for row in rows if row.source != row.target]
     right = [row for row in rows if row.source == row.target]
-    exact = [answer == target for _, target, answer in zip(pairs, targets, answers, strict=False)]
+    exact = [row.prediction == row.target for row in rows[: len(pairs)]]  # without clean sentences
     return HeldOut(
         rows=len(rows),
         exact=_divide([row.prediction == row.target for row in wrong]),
@@ -107,7 +107,7 @@ def count_exact_by_operator(pairs: Sequence[Pair], exact: Sequence[bool]) -> dic
     for pair, hit in zip(pairs, exact, strict=True):
         if pair.source != pair.target:
             hits.setdefault(pair.operator, []).append(hit)
-    return {name: sum(some) / len(some) for name, some in sorted(hits.items())}
+    return {name: sum(flags) / len(flags) for name, flags in sorted(hits.items())}
 
 
 def _measure_sentence_f1(rows: Sequence[Row]) -> float | None:

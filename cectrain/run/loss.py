@@ -31,11 +31,11 @@ def collate(policy: Policy, pairs: Sequence[Pair]) -> dict[str, torch.Tensor]:
     Only answers have labels. There is no mask: causal attention at a token never sees the padding
     after it.
     """
-    asked, answers = zip(*(tokenize(policy, pair) for pair in pairs), strict=True)
-    width = max(len(a) + len(b) for a, b in zip(asked, answers, strict=True))
+    questions, answers = zip(*(tokenize(policy, pair) for pair in pairs), strict=True)
+    width = max(len(a) + len(b) for a, b in zip(questions, answers, strict=True))
     pad = int(policy.tokenizer.pad_token_id)
     rows, labels = [], []
-    for question, answer in zip(asked, answers, strict=True):
+    for question, answer in zip(questions, answers, strict=True):
         empty = width - len(question) - len(answer)
         rows.append(question + answer + [pad] * empty)
         labels.append([IGNORED] * len(question) + answer + [IGNORED] * empty)

@@ -71,19 +71,19 @@ class MetricsLog:
         """Write one line: the phase, a key of `_SHOWN`, the step, and all finite values."""
         if self.path is None:
             return
-        known = {
+        finite = {
             name: value
             for name, value in values.items()
             if value is not None and math.isfinite(value)
         }
-        line = json.dumps({"phase": phase, "step": step, **known}, ensure_ascii=False)
+        line = json.dumps({"phase": phase, "step": step, **finite}, ensure_ascii=False)
         if (phase, step) not in self._written:
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(line + "\n")
         self._written.add((phase, step))
-        figures = (f"{name} {known[name]:.3f}" for name in _SHOWN[phase] if name in known)
+        figures = (f"{name} {finite[name]:.3f}" for name in _SHOWN[phase] if name in finite)
         self._log("  ".join([self._position(phase, step), *figures]))
-        self._on_step(phase, step, known)
+        self._on_step(phase, step, finite)
 
     def _position(self, phase: str, step: int) -> str:
         """Return how far a phase is, as in "batch 42 of 100, 9 min left"."""

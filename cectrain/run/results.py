@@ -104,7 +104,7 @@ def sum_up(job: Job, trained: Trained, reward: RewardConfig, *, seconds: float) 
     """
     before, after, path = trained.before, trained.after, job.state / AT_START
     start = heldout.read_held_out(path) if path.is_file() else None
-    alone = job.ppo_pairs is not job.sft_pairs  # pairs that only PPO uses
+    has_ppo_only_pairs = job.ppo_pairs is not job.sft_pairs
     gpu = metrics_log.sum_figure(job.metrics.path, "gpu_seconds")
     return {
         "heldout_exact_after_sft": before.exact,
@@ -122,8 +122,8 @@ def sum_up(job: Job, trained: Trained, reward: RewardConfig, *, seconds: float) 
         "sft_steps": job.config.sft.steps,
         "ppo_batches": trained.batches,
         "parameters": job.policy.model.num_parameters(),
-        "training_pairs": len(job.ppo_pairs) + (len(job.sft_pairs) if alone else 0),
-        "ppo_only_pairs": len(job.ppo_pairs) if alone else 0,
+        "training_pairs": len(job.ppo_pairs) + (len(job.sft_pairs) if has_ppo_only_pairs else 0),
+        "ppo_only_pairs": len(job.ppo_pairs) if has_ppo_only_pairs else 0,
         "reward": encode(reward),
         "cpu_seconds": metrics_log.sum_figure(job.metrics.path, "cpu_seconds"),
         **({"gpu_seconds": gpu} if gpu else {}),

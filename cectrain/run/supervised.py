@@ -51,8 +51,8 @@ def train_sft(
     model, rate = policy.model, choose_learning_rate(config, policy)
     if config.gradient_checkpointing:
         # The older name is that of transformers before 5.18.
-        now = "activation_checkpointing_enable"
-        getattr(model, now if hasattr(model, now) else "gradient_checkpointing_enable")()
+        newer = "activation_checkpointing_enable"
+        getattr(model, newer if hasattr(model, newer) else "gradient_checkpointing_enable")()
         model.enable_input_require_grads()  # so that the gradient reaches an adapter
     optimizer = torch.optim.AdamW(model.parameters(), rate, weight_decay=config.weight_decay)
 

@@ -89,8 +89,8 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         self.baseline = Baseline(policy.model, ppo, self.accelerator, self.args.seed)
         self.add_callback(SealCallback(self.baseline.value, ppo.keep))
         # The lean pass does not support the wrapping of several ranks.
-        alone = self.accelerator.num_processes == 1
-        self._fast_forward = alone and qwen3_forward.is_supported(self.model)
+        is_single = self.accelerator.num_processes == 1
+        self._fast_forward = is_single and qwen3_forward.is_supported(self.model)
         self._drafts = speculative.is_supported(self._bare_model())
 
     def train(self, resume_from_checkpoint: str | None = None, **more: Any) -> Any:
@@ -116,13 +116,14 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
 
     def training_step(self, model: Any, inputs: Any, num_items_in_batch: Any = None) -> Any:
         """Add a micro-batch's gradient, and after the last one of a step the supervised one."""
-        started, before = time.perf_counter(), self._cycle
+        started, previous = time.perf_counter(), self._cycle
         loss = super().training_step(model, inputs, num_items_in_batch)
         if self.accelerator.sync_gradients:
             self._add_supervised_gradient()
             trim_sometimes(self.state.global_step)
         cycle = self._cycle
-        seconds = time.perf_counter() - started - (cycle.seconds if cycle is not before else 0.0)
+        drawing = cycle.seconds if cycle is not previous else 0.0  # of a cycle that began here
+        seconds = time.perf_counter() - started - drawing
         tokens = cycle.tokens / self.args.steps_per_generation
         self._note(training_tokens_per_s=tokens / max(seconds, 1e-9))
         return loss

@@ -180,7 +180,7 @@ def _read_rows(
     with sources.open_source(source) as stream:
         text = text_column or sources.DEFAULT_TEXT
         feed, dialect, records = _open_table(stream, source, delimiter, text)
-        first, names = next(records, None) or (0, [])
+        first, names = next(records, None) or (0, [])  # 0: no record, or one that is rejected
         if not first and not feed.rejects:
             return  # an empty file
         header = [_EDGES.sub("", name) for name in names]

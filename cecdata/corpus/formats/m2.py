@@ -83,6 +83,7 @@ def _read_lines(stream: IO[bytes], source: Source, rejects: list[Reject]) -> Ite
 
 
 def _parse_pair(lines: list[_Line], source: Source) -> _Pair | Reject:
+    """Return a sentence with its lines T as targets, or without any what the edits make of it."""
     row, line = lines[0]
     try:
         tokens, corrected, edits = _parse_lines(lines)

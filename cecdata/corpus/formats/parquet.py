@@ -108,7 +108,7 @@ def split_groups(source: Source, most: int) -> list[Source]:
     assert source.path is not None
     packed = source.path.stat().st_size / max(1, sum(group.total_byte_size for group in groups))
     parts: list[Source] = []
-    first = before = rows = 0
+    first = before = rows = 0  # the part's first group, the rows before it, those read so far
     total = 0.0
     for number, group in enumerate(groups):
         size = group.total_byte_size * packed

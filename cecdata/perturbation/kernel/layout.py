@@ -153,7 +153,7 @@ class Scratch(NamedTuple):
     # [n + 1] a bit for each operator that may edit there; an insertion falls before the position
     mask: npt.NDArray[np.uint16]
     spans: Ints  # [rewriting operators, n] the row of the span that each may edit there
-    found: npt.NDArray[np.int64]  # [rewriting operators] the number of spans each may edit
+    span_counts: npt.NDArray[np.int64]  # [rewriting operators] the number of spans each may edit
     count: npt.NDArray[np.int64]  # [1] positions where a span may begin
     maybe: Ints  # [n] these positions
     # [n] the head's position in `SpanTables.heads` << 32 | bits of the operators that edit the two
@@ -192,7 +192,7 @@ class Scratch(NamedTuple):
             slots=np.empty(limit + 3, np.uint32),
             mask=np.empty(limit + 2, np.uint16),
             spans=np.empty((rewriting, limit + 1), np.int32),
-            found=np.empty(rewriting, np.int64),
+            span_counts=np.empty(rewriting, np.int64),
             count=np.empty(1, np.int64),
             maybe=np.empty(limit + 1, np.int32),
             begun=np.empty(limit + 1, np.uint64),

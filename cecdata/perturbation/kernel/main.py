@@ -127,7 +127,7 @@ def _skip_spanless(operator, length, able, marked, key, draws, tables, scratch):
                 find_heads(length, tables.spans, scratch)
             marked |= np.int64(1) << column
             mark_spans(column, tables, scratch)
-        if scratch.found[column]:
+        if scratch.span_counts[column]:
             return operator, marked
         able &= ~(np.int64(1) << operator)
         tries += 1
@@ -217,7 +217,7 @@ def add_to_histogram(text: Sentences, tables: Tables, priors, scratch: Scratch, 
                 if column < 0:
                     positions = count_positions(scratch.mask, length, 1 << o)
                 else:
-                    positions = scratch.found[column]
+                    positions = scratch.span_counts[column]
                 histogram[o, length, positions] += np.int64(_SENTENCE * (priors[o] / total) + 0.5)
 
 

@@ -197,7 +197,7 @@ def mark_spans(column, tables, scratch):
     """Mark the positions from which a rewriting operator may edit, after `find_heads`.
 
     `column` is the operator's in `SpanTables.rows`. Spans of one operator do not overlap: the
-    longest from the left is taken. `scratch.found` gets their number.
+    longest from the left is taken. `scratch.span_counts` gets their number.
     """
     free_from, count, operator = np.int64(0), np.int64(0), np.int64(tables.spans.operator[column])
     for c in range(scratch.count[0]):
@@ -211,7 +211,7 @@ def mark_spans(column, tables, scratch):
         scratch.spans[column, i] = span
         free_from = i + size if fits else free_from
         count += fits
-    scratch.found[column] = count
+    scratch.span_counts[column] = count
 
 
 @inlined
