@@ -169,6 +169,7 @@ def _read_line(row: Row) -> Row | None:
 
 
 def _report_sentences(sums: Totals, prefix: str) -> Report:
+    """Return accuracy, precision, recall and F1 of sentences, or the error that ends the script."""
     tp, fp, fn, tn = (sums[f"{prefix}{name}"] for name in SENTENCE_FIELDS)
     rows = tp + fp + fn + tn
     if rows == 0:
@@ -189,6 +190,7 @@ def _report_sentences(sums: Totals, prefix: str) -> Report:
 
 
 def _report_corrector(sums: Totals) -> Report:
+    """Return F1 by characters and what the script logs, or the error that ends it."""
     if sums["short"]:
         return {
             "error": "IndexError: string index out of range",

@@ -114,6 +114,7 @@ def _count_sentences(positions: Positions) -> dict[str, IntArray | BoolArray]:
 
 
 def _report_paddle(sums: Totals) -> Report:
+    """Return the numbers of Paddle with their fractions, or the error that ends its script."""
     if sums["paddle_space"]:
         return {
             "error": "ValueError: invalid literal for int() with base 10: ''",
@@ -187,6 +188,7 @@ def _report_scope(sums: Totals) -> Report:
 
 
 def _report_cltc(sums: Totals) -> Report:
+    """Return the sentence numbers of CLTC in percent, or the error that ends its script."""
     table: Report = {}
     for name, level in (("Detection", "det"), ("Correction", "cor")):
         values = _compute_sentence_prf(sums, "plain_", level)

@@ -128,6 +128,7 @@ def _find_id_range(rows: pa.RecordBatch | pa.Table) -> list[Json]:
 
 
 def _count_part(kept: Pairs, rejected: pa.Table) -> Part:
+    """Return the counts of a split of a chunk: of its kept pairs and its rejected ones."""
     coded = kept.column("operator")
     codes, names = np.asarray(coded.indices), coded.dictionary.to_pylist()
     share = np.asarray(kept.column("distance")) / np.maximum(kept.lengths, 1)
@@ -146,6 +147,7 @@ def _count_part(kept: Pairs, rejected: pa.Table) -> Part:
 
 
 def _count_by_reason(rejected: pa.Table) -> dict[str, dict[str, int]]:
+    """Return the number of rejected pairs by reason and operator."""
     columns = (rejected.column(n).cast(pa.string()).to_pylist() for n in ("reason", "operator"))
     counts: dict[str, dict[str, int]] = {}
     for (reason, operator), n in sorted(Counter(zip(*columns, strict=True)).items()):

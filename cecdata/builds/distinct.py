@@ -74,6 +74,7 @@ class Distinct(Step):
         }
 
     def _gather_bucket(self, number: int) -> pa.RecordBatch:
+        """Return the rows of a bucket, which are the batch of this number in each part."""
         batches = []
         for part in self.parts:
             with self.place.open_file(part) as file, pa.ipc.open_file(file) as reader:
@@ -93,6 +94,7 @@ class Distinct(Step):
 
 
 def _count_origins(kept: pa.RecordBatch) -> list[Json]:
+    """Return [origin, licence, sentences, characters] of each origin and licence."""
     columns = [kept.column("origin"), kept.column("licence"), pc.utf8_length(kept.column("text"))]
     names = ["origin", "licence", "length"]
     grouped = pa.table(columns, names).group_by(names[:2], use_threads=False)
@@ -152,6 +154,7 @@ def _gather_reports(read: Sequence[Done]) -> tuple[FileReport, ...]:
 
 
 def _sum_origins(distinct: Sequence[Done]) -> tuple[Origin, ...]:
+    """Return the sums of what `_count_origins` counted in each bucket."""
     counts: dict[tuple[str, str | None], tuple[int, int]] = {}
     for done in distinct:
         facts: Any = done.facts["origins"]

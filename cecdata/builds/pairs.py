@@ -84,6 +84,7 @@ def _find_repeats(pairs: Pairs, kept: Mask) -> Mask:
 
 
 def _is_operator(operator: pa.DictionaryArray, name: str) -> Mask:
+    """Return which pairs an operator made."""
     names = operator.dictionary.to_pylist()  # of no pairs there may be none
     code = names.index(name) if name in names else -1
     return np.asarray(np.asarray(operator.indices) == code)

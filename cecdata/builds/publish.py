@@ -168,6 +168,7 @@ def update_about(output: Folder | Remote, finished: Manifest, about: About | Non
 
 
 def _write_card_and_manifest(output: Folder | Remote, manifest: Manifest) -> Manifest:
+    """Write the card, then the manifest, which lists it; return this manifest."""
     card = output.write_file(CARD, make_card(manifest).encode())
     whole = replace(manifest, documents=(card,))
     output.write_file(MANIFEST, encode_manifest(whole))
@@ -176,6 +177,7 @@ def _write_card_and_manifest(output: Folder | Remote, manifest: Manifest) -> Man
 
 
 def _describe_inputs(source: Input, pool: Pool) -> tuple[File, ...]:
+    """Return the files of the corpus, with what was read of each that a limit did not leave out."""
     files = []
     for file, read in zip_longest(source.inputs, pool.inputs):
         extra: dict[str, Json] = {}
@@ -198,6 +200,7 @@ def drop_folders(value: Any) -> Any:
 
 
 def _add_up(parts: Iterable[Mapping[str, _Number]]) -> dict[str, _Number]:
+    """Return the sum of the numbers of each name."""
     total: dict[str, _Number] = {}
     for part in parts:
         for name, value in part.items():

@@ -211,6 +211,7 @@ def count_hits(corpus: str, benchmarks: Index) -> Report:
 
 
 def _add_hits(hits: Hits, flags: Flags) -> None:
+    """Add rows to the counts of a benchmark; `flags` says how each row matches it."""
     exact = (flags & EXACT) != 0
     overlap = ~exact & ((flags & OVERLAP) != 0)
     counted = exact | overlap

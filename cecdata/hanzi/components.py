@@ -185,6 +185,7 @@ def list_deletions(character: str) -> tuple[str, ...]:
 
 @cache
 def _list_additions_by_part() -> dict[str, tuple[str, ...]]:
+    """Return for each character those that become it when a component is dropped."""
     by_part: dict[str, list[str]] = defaultdict(list)
     for character, (smaller,) in read_table("drops").items():
         for part in smaller:

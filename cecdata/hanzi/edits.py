@@ -47,26 +47,14 @@ def align(source: str, target: str) -> tuple[Corruption, ...]:
     """
     edits: list[Corruption] = []
     for start, end, source_start, source_end in _find_runs(source, target):
-        length = end - start
-        if length == source_end - source_start:
-            edits += (
-                Corruption(
-                    start=start + i,
-                    end=start + i + 1,
-                    target=target[start + i],
-                    source=source[source_start + i],
-                )
-                for i in range(length)
-            )
-        else:
-            edits.append(
-                Corruption(
-                    start=start,
-                    end=end,
-                    target=target[start:end],
-                    source=source[source_start:source_end],
-                )
-            )
+        spans = [(start, end, source_start, source_end)]
+        if end - start == source_end - source_start:  # an edit for each character
+            shift = source_start - start
+            spans = [(at, at + 1, at + shift, at + shift + 1) for at in range(start, end)]
+        edits += (
+            Corruption(start=a, end=b, target=target[a:b], source=source[c:d])
+            for a, b, c, d in spans
+        )
     return tuple(edits)
 
 

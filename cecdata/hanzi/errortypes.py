@@ -103,6 +103,7 @@ def counts_in_row(category: str, row: str) -> bool:
 
 @lru_cache(maxsize=65536)
 def _name_category(wrong: str, right: str) -> str:
+    """Return the category of an edit that wrote `wrong` for `right`."""
     if len(wrong) == len(right) == 1 and is_han(ord(wrong)) and is_han(ord(right)):
         return _name_category_of_characters(wrong, right)
     if _is_split(wrong, right) or _is_split(right, wrong):
@@ -113,6 +114,7 @@ def _name_category(wrong: str, right: str) -> str:
 
 
 def _name_category_of_characters(wrong: str, right: str) -> str:
+    """Return the category of one Han character written for another."""
     if readings.have_same_sound(wrong, right):
         return "homophone"
     sound = readings.link_sounds(wrong, right)

@@ -79,11 +79,8 @@ def compile_spans(
 def _pack_rows(part: SpanSet, first: int, text_number: Mapping[str, int]) -> Longs:
     """Return an operator's words of `SpanTables.rows`; its candidates begin with number `first`."""
     count = np.diff(part.bounds)
-    assert (
-        count.max(initial=0)
-        < 2**layout.ALIAS_BITS
-        <= 2 ** (layout.SOURCE_SHIFT - layout.COUNT_SHIFT)
-    )
+    assert layout.ALIAS_BITS <= layout.SOURCE_SHIFT - layout.COUNT_SHIFT
+    assert count.max(initial=0) < 2**layout.ALIAS_BITS
     source = np.array([text_number[text] for text in part.sources], np.int64)
     size = np.array([len(text) for text in part.sources], np.int64)
     packed = first + part.bounds[:-1] | count << layout.COUNT_SHIFT | source << layout.SOURCE_SHIFT
@@ -118,13 +115,10 @@ def _pack_texts(texts: Sequence[str], singles: dict[str, int]) -> Longs:
 
 def _measure_cost(part: SpanSet) -> Cost:
     """Return the cost of an operator; words are weighted by frequency, other spans equally."""
-    count_of = {
-        text: count
-        for length in range(SHORTEST, LONGEST + 1)
-        for text, count in zip(
-            list_words(length).texts, list_words(length).counts.tolist(), strict=True
-        )
-    }
+    count_of: dict[str, float] = {}
+    for length in range(SHORTEST, LONGEST + 1):
+        words = list_words(length)
+        count_of |= dict(zip(words.texts, words.counts.tolist(), strict=True))
     frequency = np.array([count_of.get(source, 1.0) for source in part.sources])
     row = np.repeat(np.arange(len(part.sources)), np.diff(part.bounds))
     mean = np.bincount(row, part.weight * part.cost) / np.bincount(row, part.weight)

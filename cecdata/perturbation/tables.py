@@ -242,11 +242,8 @@ def _classify_code_points(slot_of: Mapping[str, int]) -> Shorts:
     ):
         for low, high in zip(*list_cluster_ranges(rule), strict=True):
             code_point_range = classes[low : high + 1]
-            code_point_range[:] = np.where(
-                (code_point_range == layout.CLINGS_BEFORE) & (mark == layout.CLINGS_AFTER),
-                layout.CLINGS_BOTH,  # in the ranges of both rules
-                mark,
-            )
+            is_both = (code_point_range == layout.CLINGS_BEFORE) & (mark == layout.CLINGS_AFTER)
+            code_point_range[:] = np.where(is_both, layout.CLINGS_BOTH, mark)
     for character, slot in slot_of.items():
         classes[ord(character)] = layout.FIRST_SLOT + slot - 1
     return classes

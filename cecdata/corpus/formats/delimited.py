@@ -82,6 +82,7 @@ def _find_dialect(lines: Sequence[str], usual: str, text: str | None) -> _Dialec
 
 
 def _split_header(line: str, delimiter: str) -> list[str]:
+    """Return the names that a header has if this delimiter separates them; else the line as one."""
     try:
         fields = next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), [])
     except csv.Error:

@@ -200,6 +200,7 @@ def _parse_fast(block: Block, keys: _Keys) -> pa.Table | None:
 
 
 def _parse_lines(block: Block, keys: _Keys, source: Source) -> Rows:
+    """Return the rows of a block, parsed line by line; bad lines become rejected rows."""
     import pyarrow as pa
 
     from cecdata.corpus.rows import build_rows
@@ -229,6 +230,7 @@ class _Parsed(NamedTuple):
 
 
 def _parse_line(row: int, line: bytes, keys: _Keys, source: Source) -> _Parsed | Reject:
+    """Return what a line holds under the keys, or why it is rejected."""
     from cecdata.corpus.rows import find_fault
 
     if not line.strip():

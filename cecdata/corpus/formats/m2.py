@@ -65,6 +65,7 @@ def _read_records(source: Source) -> Iterator[Record | Reject]:
 
 
 def _read_pairs(source: Source) -> Iterator[_Pair | Reject]:
+    """Yield each sentence with its targets, and what is rejected, in the order of the file."""
     rejects: list[Reject] = []
     with open_source(source) as stream:
         for block in _split_sentences(_read_lines(stream, source, rejects)):
