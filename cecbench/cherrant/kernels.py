@@ -46,8 +46,8 @@ def _find_substitution_cost(a: int, b: int, table: Attributes) -> float:
     sem = table.unknown
     if table.classes[a] >= 0 and table.classes[b] >= 0:
         differ = table.classes[a] ^ table.classes[b]
-        equal = (differ & 0xFF == 0) + (differ & 0xFF00 == 0) + (differ & 0xFF0000 == 0)
-        sem = (6 - 2 * equal) / 6
+        equal_levels = (differ & 0xFF == 0) + (differ & 0xFF00 == 0) + (differ & 0xFF0000 == 0)
+        sem = (6 - 2 * equal_levels) / 6
     marks = (table.marks[a] & 1) + (table.marks[b] & 1)  # bit 0: punctuation, bit 1: Chinese
     kind = 0.0 if marks == 2 else (0.499 if marks == 1 else 0.25)
     form = 0.5
@@ -168,10 +168,10 @@ def _append_length(lengths: Ints, count: int, depth: int) -> Ints:
 
 
 @compiled
-def _step_back(step: Ints, operation: int, wide: int, i: int, j: int) -> tuple[int, int]:
+def _step_back(step: Ints, operation: int, width: int, i: int, j: int) -> tuple[int, int]:
     """Write the operation that ends in cell (i, j) to `step`; return the cell where it begins."""
-    down = wide if operation != INSERT else 0
-    across = wide if operation != DELETE else 0
+    down = width if operation != INSERT else 0
+    across = width if operation != DELETE else 0
     step[0] = operation
     step[1], step[2] = i - down, i
     step[3], step[4] = j - across, j
@@ -229,8 +229,8 @@ def find_paths(
         i, j, bits, kind, run = places[depth - 1]
         operation = bits & -bits
         places[depth - 1, 2] = bits & (bits - 1)
-        wide = widths[i, j] if operation == TRANSPOSE else 1
-        i, j = _step_back(stack[depth - 1], operation, wide, i, j)
+        width = widths[i, j] if operation == TRANSPOSE else 1
+        i, j = _step_back(stack[depth - 1], operation, width, i, j)
         arriving = True
         if operation == TRANSPOSE:
             newest += 1

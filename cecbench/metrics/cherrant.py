@@ -26,7 +26,6 @@ from cecdata.common.settings import option
 TYPES = ("M", "N", "R", "S", "W")
 Counts = tuple[int, int, int]
 
-
 #: level → the keys of an edit, by which edits are equal
 LEVELS: dict[str, Callable[[SpanEdit], Iterable[Hashable]]] = {
     "cs": lambda edit: [(edit.start, edit.end, edit.text)],

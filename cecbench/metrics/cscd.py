@@ -166,8 +166,8 @@ class Cllm(Cscd):
         super().__init__(options)
         projection = options.projection or PROJECTIONS[0]
         if projection not in PROJECTIONS:
-            known = ", ".join(PROJECTIONS)
-            raise UsageError(f"unknown projection {projection!r}; available: {known}")
+            available = ", ".join(PROJECTIONS)
+            raise UsageError(f"unknown projection {projection!r}; available: {available}")
         self._only_unequal = projection.endswith("_if_len_differs")
         self._dictionaries: Dictionaries | None = None  # of ChERRANT; None: difflib projects
         self.normalisation = f"projection:{projection}"

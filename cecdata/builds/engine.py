@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, ClassVar, TypeVar
 
 import pyarrow as pa
@@ -190,7 +191,7 @@ class Cluster:
         waiting = iter(numbers)
         running: set[Any] = set()
         while True:
-            while len(running) < self.workers and (number := next(waiting, None)) is not None:
+            for number in islice(waiting, self.workers - len(running)):
                 running.add(task.remote(shared, number))
             if not running:
                 return

@@ -107,9 +107,11 @@ class Place:
         """Return whether a file exists with its size and its SHA-256."""
         if self.store is not None:
             stored = self.store.find(file.path)
-            if stored is None or stored.size != file.bytes:
-                return False
-        elif not (path := self.find_path(file.path)).is_file() or path.stat().st_size != file.bytes:
+            size = None if stored is None else stored.size
+        else:
+            path = self.find_path(file.path)
+            size = path.stat().st_size if path.is_file() else None
+        if size != file.bytes:
             return False
         digest = hashlib.sha256()
         with self.open_file(file.path) as stream:

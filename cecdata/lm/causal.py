@@ -133,14 +133,14 @@ class CausalScorer(LanguageModel):
         self, texts: Sequence[str], changes: Sequence[Sequence[Change]]
     ) -> list[Doubles]:
         """Return the ratios of several texts; their passes are batched by length."""
-        ratios = [np.zeros(len(of_text)) for of_text in changes]
+        ratios = [np.zeros(len(listed)) for listed in changes]
         packs: list[_Pack] = []
-        for n, (text, of_text) in enumerate(zip(texts, changes, strict=True)):
-            ids = self._tokenize(text) if of_text else []
+        for n, (text, listed) in enumerate(zip(texts, changes, strict=True)):
+            ids = self._tokenize(text) if listed else []
             if not self._packs or len(ids) + self._reach > self._longest:
-                ratios[n] = super().log_ratios_of([text], [of_text])[0]
+                ratios[n] = super().log_ratios_of([text], [listed])[0]
             else:
-                packs += self._cut_packs(n, ids, text, of_text, ratios[n])
+                packs += self._cut_packs(n, ids, text, listed, ratios[n])
         packs.sort(key=lambda pack: pack.size)
         # with coarse products, what stands beside a text moves its ratios; alone it is as fast
         most = 0 if self._mixed else self._most_tokens
@@ -166,17 +166,17 @@ class CausalScorer(LanguageModel):
         most = 0 if self._mixed else self._most_tokens
         for batch in _batch_rows([len(rows[n]) for n in order], most):
             members = [order[at] for at in batch]
-            wanted: list[tuple[int, int, int]] = []  # row, place and the token behind it
+            scored: list[tuple[int, int, int]] = []  # row, place and the token behind it
             compared: list[tuple[int, int, int, slice]] = []  # whose, and which tokens those are
             for row, n in enumerate(members):
-                begin = len(wanted)
-                wanted += [(row, place, id_) for place, id_ in enumerate(rows[n][1:])]
+                begin = len(scored)
+                scored += [(row, place, id_) for place, id_ in enumerate(rows[n][1:])]
                 for at, token, first, last in self._find_writings(texts[n], changes[n]):
-                    compared.append((n, at, len(wanted), slice(begin + first, begin + last)))
-                    wanted.append((row, first, token))
+                    compared.append((n, at, len(scored), slice(begin + first, begin + last)))
+                    scored.append((row, first, token))
             with self._inference():
                 states = self._read_texts([rows[n] for n in members])
-                logs = self._log_probs(states, self._torch.tensor(wanted, device=self.device))
+                logs = self._log_probs(states, self._torch.tensor(scored, device=self.device))
             for n, at, token, written in compared:
                 ratios[n][at] = max(ratios[n][at], logs[token] - logs[written].sum())
         return ratios
@@ -278,12 +278,12 @@ class CausalScorer(LanguageModel):
             logits = self._model(
                 input_ids=ids.to(self.device), attention_mask=seen.to(self.device), use_cache=False
             ).logits
-            wanted = ids[:, 1:, None].to(self.device)
+            next_ids = ids[:, 1:, None].to(self.device)
             parts = []
             for at in range(0, logits.shape[1] - 1, 64):  # in float32, some positions at a time
-                some, those = logits[:, at : at + 64].float(), wanted[:, at : at + 64]
-                some = some[:, : those.shape[1]]
-                parts.append(some.gather(-1, those)[..., 0] - some.logsumexp(-1))
+                block, targets = logits[:, at : at + 64].float(), next_ids[:, at : at + 64]
+                block = block[:, : targets.shape[1]]
+                parts.append(block.gather(-1, targets)[..., 0] - block.logsumexp(-1))
             logs = self._torch.cat(parts, 1) * seen[:, 1:].to(self.device)
         return np.asarray(logs.cpu().double().sum(1).numpy())
 
@@ -298,7 +298,7 @@ class CausalScorer(LanguageModel):
         ids, positions = self._make_zero_rows(rows), self._make_zero_rows(rows)
         # what fills a row up sees itself alone, because a token must see something
         visible = torch.eye(ids.shape[1], dtype=torch.bool).repeat(len(rows), 1, 1)
-        asked: list[tuple[int, int, int]] = []  # row, place and the token behind it
+        scored: list[tuple[int, int, int]] = []  # row, place and the token behind it
         signs: list[tuple[int, float]] = []  # whose ratio that moves, and which way
         count = 0
         for n, (pack, row) in enumerate(zip(packs, rows, strict=True)):
@@ -307,20 +307,20 @@ class CausalScorer(LanguageModel):
             positions[n, :at] = torch.arange(at)
             visible[n, :at, :at] = torch.ones(at, at, dtype=torch.bool).tril()
             for suffix in pack.suffixes:
-                own = max(0, len(suffix.new) - 1)
-                positions[n, at : at + own] = torch.arange(suffix.start, suffix.start + own)
-                visible[n, at : at + own, : suffix.start] = True
-                visible[n, at : at + own, at : at + own] |= torch.ones(own, own).tril().bool()
-                before = [suffix.start - 1, *range(at, at + own)]
-                asked += [(n, place, id_) for place, id_ in zip(before, suffix.new, strict=False)]
-                asked += [(n, suffix.start - 1 + k, id_) for k, id_ in enumerate(suffix.old)]
+                size = max(0, len(suffix.new) - 1)
+                positions[n, at : at + size] = torch.arange(suffix.start, suffix.start + size)
+                visible[n, at : at + size, : suffix.start] = True
+                visible[n, at : at + size, at : at + size] |= torch.ones(size, size).tril().bool()
+                before = [suffix.start - 1, *range(at, at + size)]
+                scored += [(n, place, id_) for place, id_ in zip(before, suffix.new, strict=False)]
+                scored += [(n, suffix.start - 1 + k, id_) for k, id_ in enumerate(suffix.old)]
                 signs += [(count, 1.0)] * len(suffix.new) + [(count, -1.0)] * len(suffix.old)
-                count, at = count + 1, at + own
+                count, at = count + 1, at + size
         mask = torch.zeros(visible.shape, dtype=torch.float32 if self._mixed else self.dtype)
         mask.masked_fill_(~visible, torch.finfo(mask.dtype).min)
         with self._inference():
             states = self._read_packs(packs, ids, mask, positions)
-            logs = self._log_probs(states, torch.tensor(asked, device=self.device))
+            logs = self._log_probs(states, torch.tensor(scored, device=self.device))
         owners, weights = zip(*signs, strict=True)
         ratios = np.bincount(owners, logs * np.array(weights), count)
         return np.split(ratios, np.cumsum([len(pack.suffixes) for pack in packs])[:-1])
@@ -347,20 +347,20 @@ class CausalScorer(LanguageModel):
             parts.append(output.last_hidden_state)
         return self._torch.cat(parts, 1)
 
-    def _log_probs(self, states: Tensor, asked: Tensor) -> Doubles:
-        """Return log P of each (row, place, token) asked, by states [rows, places, D]."""
+    def _log_probs(self, states: Tensor, scored: Tensor) -> Doubles:
+        """Return log P of each (row, place, token) of `scored`, by states [rows, places, D]."""
         torch = self._torch
-        places, which = (asked[:, 0] * states.shape[1] + asked[:, 1]).unique(return_inverse=True)
+        places, row_of = (scored[:, 0] * states.shape[1] + scored[:, 1]).unique(return_inverse=True)
         weight, bias = self._output
         flat = states.flatten(0, 1)[places].to(weight.dtype)
         sums = [self._compute_logits(part).logsumexp(-1) for part in flat.split(64)]
-        whole = torch.cat(sums)[which]
-        wanted = (flat[which].float() * weight[asked[:, 2]]).sum(-1)
+        totals = torch.cat(sums)[row_of]
+        logits = (flat[row_of].float() * weight[scored[:, 2]]).sum(-1)
         if bias is not None:
-            wanted += bias[asked[:, 2]]
-        outside = ~self._competes[asked[:, 2]]  # then it competes with those that do
-        whole[outside] = torch.logaddexp(whole[outside], wanted[outside])
-        return np.asarray((wanted - whole).cpu().double().numpy())
+            logits += bias[scored[:, 2]]
+        outside = ~self._competes[scored[:, 2]]  # then it competes with those that do
+        totals[outside] = torch.logaddexp(totals[outside], logits[outside])
+        return np.asarray((logits - totals).cpu().double().numpy())
 
     def _set_competing(self, competing: Tensor) -> None:
         """Let only these tokens [vocabulary] compete in packed passes."""
@@ -395,9 +395,9 @@ class CausalScorer(LanguageModel):
         Not so for models that carry a state from token to token, or whose logits are more than a
         product of the last states.
         """
-        taken = inspect.signature(self._model.base_model.forward).parameters
+        names = inspect.signature(self._model.base_model.forward).parameters
         stateful = getattr(self._model, "_is_stateful", False)
-        if stateful or not {"attention_mask", "position_ids", self._cache_name} <= taken.keys():
+        if stateful or not {"attention_mask", "position_ids", self._cache_name} <= names.keys():
             return False
         self._set_competing(self._torch.ones(self._vocabulary, dtype=self._torch.bool))
         text, changes = _PROBE
@@ -408,8 +408,8 @@ class CausalScorer(LanguageModel):
         if packs:
             ratios[packs[0].places] = self._judge_packs(packs)[0]
         whole = super().log_ratios_of([text], [changes])[0]
-        alike = _ALIKE_MIXED if self._mixed else _ALIKE
-        return bool(np.allclose(ratios, whole, atol=alike, equal_nan=True))
+        tolerance = _ALIKE_MIXED if self._mixed else _ALIKE
+        return bool(np.allclose(ratios, whole, atol=tolerance, equal_nan=True))
 
 
 def _batch_rows(sizes: list[int], most: int) -> Iterator[range]:

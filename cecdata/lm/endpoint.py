@@ -79,13 +79,13 @@ class EndpointScorer(LanguageModel):
         NaN for a text that the endpoint refuses, such as one longer than the model's context.
         """
         texts = [encodable(text) for text in texts]
-        asked = [text for text in dict.fromkeys(texts) if text]
+        distinct = [text for text in dict.fromkeys(texts) if text]
         nats = {"": 0.0}
-        for number, future in self._completions.send_all(map(self._make_request, asked)):
+        for number, future in self._completions.send_all(map(self._make_request, distinct)):
             try:
-                nats[asked[number]] = self._log_prob_of(future)
+                nats[distinct[number]] = self._log_prob_of(future)
             except _RefusedError:
-                nats[asked[number]] = math.nan
+                nats[distinct[number]] = math.nan
         return np.array([nats[text] for text in texts])
 
     def _find_fields(self) -> None:

@@ -163,11 +163,11 @@ class Perturber:
         }
         return Pairs(build_pairs(columns), np.repeat(lengths, config.copies))
 
-    def make_output(self, given: Sentences) -> Output:
+    def make_output(self, sentences: Sentences) -> Output:
         """Return arrays for the kernel's output; raise UsageError if the text exceeds a column."""
-        count = len(given.offsets) - 1
+        count = len(sentences.offsets) - 1
         most = self._counts.shape[2] * self.config.copies * count
-        size = int(given.offsets[-1]) - int(given.offsets[0])
+        size = int(sentences.offsets[-1]) - int(sentences.offsets[0])
         bytes_ = self.config.copies * size + most * _WIDEST_TEXT
         if bytes_ > 2**31 - 1:
             raise UsageError(
@@ -177,6 +177,7 @@ class Perturber:
         return Output.make(self.config.copies * count, most, bytes_)
 
     def _make_edits(self, out: Output, edits: int) -> pa.Array:
+        """Return the first `edits` edits of an output as a list for each of its pairs."""
         texts = self.tables.column
         return build_edits(
             out.edits,

@@ -108,15 +108,15 @@ def judge_changes(
     evidence: list[dict[Change, Known]] = []
     model: list[Doubles] = []
     for first in range(0, len(texts), TOGETHER):
-        some = texts[first : first + TOGETHER]
-        evidence += proposer.gather_evidence(some, proposer.channel.read_pieces(some))
-        model += scorer.log_ratios_of(some, [list(changes) for changes in evidence[first:]])
-        advance_bar("judge", len(some), len(texts))
-    asked = [list(changes) for changes in evidence]
-    by_ngrams = ngrams.log_ratios_of(texts, asked)
+        block = texts[first : first + TOGETHER]
+        evidence += proposer.gather_evidence(block, proposer.channel.read_pieces(block))
+        model += scorer.log_ratios_of(block, [list(changes) for changes in evidence[first:]])
+        advance_bar("judge", len(block), len(texts))
+    listed = [list(changes) for changes in evidence]
+    by_ngrams = ngrams.log_ratios_of(texts, listed)
     right = [
         is_right((start + begin, end + begin, text), source, find_right_changes(source, target))
-        for changes, (_, begin, source, target) in zip(asked, parts, strict=True)
+        for changes, (_, begin, source, target) in zip(listed, parts, strict=True)
         for start, end, text in changes
     ]
     features = [(1.0, *values[:4]) for changes in evidence for values in changes.values()]
@@ -146,12 +146,12 @@ def fit_calibration(found: Judged, plain: Weights) -> Calibration:
 
     Raises InputError where no change was right, or none wrong.
     """
-    known = np.isfinite(found.model)
-    right, model = found.right[known], found.model[known]
+    is_judged = np.isfinite(found.model)
+    right, model = found.right[is_judged], found.model[is_judged]
     if right.all() or not right.any():
         raise InputError("no proposed change is right, or none is wrong: raise --sentences")
-    features = np.column_stack([found.features[known], np.clip(model, -TRUSTED, TRUSTED)])
-    model_auc, ngrams_auc = measure_auc(model, right), measure_auc(found.ngrams[known], right)
+    features = np.column_stack([found.features[is_judged], np.clip(model, -TRUSTED, TRUSTED)])
+    model_auc, ngrams_auc = measure_auc(model, right), measure_auc(found.ngrams[is_judged], right)
     loss, f1 = _cross_fit(features, right, found.errors)
     loss_without, f1_without = _cross_fit(features[:, :-1], right, found.errors)
     gain = loss_without - loss

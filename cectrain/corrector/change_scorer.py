@@ -104,12 +104,12 @@ class ChangeScorer:
         first character that differs.
         """
         results: list[dict[Change, float]] = [{} for _ in texts]
-        asked = [n for n in range(len(texts)) if changes[n]]
-        asked.sort(key=lambda n: len(texts[n]))
-        total = itertools.accumulate(2 * len(texts[n]) for n in asked)
-        batch = dict(zip(asked, (tokens // _TOKENS for tokens in total), strict=True))
+        numbers = [n for n in range(len(texts)) if changes[n]]
+        numbers.sort(key=lambda n: len(texts[n]))
+        total = itertools.accumulate(2 * len(texts[n]) for n in numbers)
+        batch = dict(zip(numbers, (tokens // _TOKENS for tokens in total), strict=True))
         with BLAS_THREADS.limit(1):
-            for _, chosen in itertools.groupby(asked, key=batch.__getitem__):
+            for _, chosen in itertools.groupby(numbers, key=batch.__getitem__):
                 self._write_ratios(list(chosen), texts, changes, results)
         return results
 
@@ -128,28 +128,28 @@ class ChangeScorer:
         states = 0
         for n in chosen:
             differing = {change: self._find_differing(texts[n], change) for change in changes[n]}
-            wanted = sorted({place for pairs in differing.values() for place, _, _ in pairs or ()})
-            order = {place: states + at for at, place in enumerate(wanted)}
+            spots = sorted({place for pairs in differing.values() for place, _, _ in pairs or ()})
+            index = {place: states + at for at, place in enumerate(spots)}
             for change, pairs in differing.items():
                 results[n][change] = FLOOR if pairs is None else 0.0
-                compared += [(order[place], after, before) for place, before, after in pairs or ()]
+                compared += [(index[place], after, before) for place, before, after in pairs or ()]
                 owners.append((n, change, len(pairs or ())))
-            if wanted:
-                question, answer = self._question_tokens(texts[n]), texts[n][: wanted[-1]]
+            if spots:
+                question, answer = self._question_tokens(texts[n]), texts[n][: spots[-1]]
                 rows.append(question + [self._written.get(c, self.tokens.end) for c in answer])
-                places.append(np.array(wanted) + len(question) - 1)
-                states += len(wanted)
+                places.append(np.array(spots) + len(question) - 1)
+                states += len(spots)
         if not rows:
             return
         at, after, before = np.array(compared).T
         outputs = self._policy.compute_states(rows, places)[at]
         logits = self._policy.compute_logits
         gains = logits(outputs, after) - logits(outputs, before)
-        done = 0
+        first = 0
         for n, change, count in owners:
             if count:
-                results[n][change] = max(FLOOR, float(gains[done : done + count].sum()))
-            done += count
+                results[n][change] = max(FLOOR, float(gains[first : first + count].sum()))
+            first += count
 
     def _find_differing(self, text: str, change: Change) -> list[tuple[int, int, int]] | None:
         """Return place, token before and token after of each character that the change replaces.
@@ -160,7 +160,7 @@ class ChangeScorer:
         old, new = text[start:end], target
         if len(old) != len(new):  # judged by the first character that differs
             old, new = text[start:] + _END, target + text[end:] + _END
-            pairs = enumerate(zip(old, new, strict=False))
+            pairs = enumerate(zip(old, new, strict=False))  # by _END they differ before both end
             same = next(n for n, (before, after) in pairs if before != after)
             start, old, new = start + same, old[same], new[same]
         differing = []
@@ -173,5 +173,5 @@ class ChangeScorer:
 
     def _question_tokens(self, text: str) -> list[int]:
         """Return the tokens that ask for a correction, as the policy's template writes them."""
-        asked = prompts.make_messages(text, self._prompt)[-1]["content"]
-        return [self.tokens.source, *self.tokens.encode(asked), self.tokens.target]
+        question = prompts.make_messages(text, self._prompt)[-1]["content"]
+        return [self.tokens.source, *self.tokens.encode(question), self.tokens.target]

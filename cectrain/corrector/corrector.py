@@ -156,23 +156,23 @@ class Corrector:
         """
         if not (protect or terms or dictionary or confidence is not None):
             return self
-        more = sort_terms(terms)
-        if len(more) > MOST_MORE:
-            raise UsageError(f"a call may have at most {MOST_MORE:,} terms, not {len(more):,}")
+        new_terms = sort_terms(terms)
+        if len(new_terms) > MOST_MORE:
+            raise UsageError(f"a call may have at most {MOST_MORE:,} terms, not {len(new_terms):,}")
         proposer = self.proposer
         if confidence is not None and not self.least <= confidence <= 1:
             raise UsageError(f"confidence must be from {self.least:g} to 1, not {confidence}")
-        words = self._words.also(protect, more, dictionary or {}, self._read)
-        if more:
+        words = self._words.also(protect, new_terms, dictionary or {}, self._read)
+        if new_terms:
             added = {*words.terms} - {*self._words.terms}
             proposer = proposer.with_terms(sorted(added, key=lambda term: term.text))
-        made = copy(self)
-        vars(made).update(
+        extended = copy(self)
+        vars(extended).update(
             _words=words,
             _loaded=proposer,
             _confidence=self._confidence if confidence is None else confidence,
         )
-        return made
+        return extended
 
     def move(self, nats: float, least: float) -> Corrector:
         """Return a corrector of the same loaded model that adds this to all log-odds of edits.
@@ -203,8 +203,8 @@ class Corrector:
 
 def _list_texts(texts: str | Iterable[str]) -> Iterator[str]:
     """Yield the texts, a single one as well. Raises UsageError for what is no text."""
-    several = isinstance(texts, Iterable) and not isinstance(texts, (str, bytes))
-    for text in texts if several else [texts]:
+    is_list = isinstance(texts, Iterable) and not isinstance(texts, (str, bytes))
+    for text in texts if is_list else [texts]:
         if not isinstance(text, str):
             raise UsageError(f"pass a text or a list of texts, not {text!r}")
         yield text
@@ -283,27 +283,27 @@ class _Text:
     def make_correction(self, proposals: Sequence[Sequence[Edit]]) -> Correction:
         """Return the correction by the dictionary and the model's proposals for each question."""
         stop_if_given_up()
-        plain, edits, left = self._plain, list[Edit](), [*self._kept]
+        plain, edits, kept = self._plain, list[Edit](), [*self._kept]
         unread = frozenset(compress(count(), self._unread))
         for (piece, begin, _), proposed in zip(self.questions, proposals, strict=True):
             shifted = [replace(e, start=e.start + begin, end=e.end + begin) for e in proposed]
             # What is inserted between two pieces belongs to the second.
             last = piece.end + (piece.end == len(plain.text))
-            mine = [e for e in shifted if piece.start <= e.start < last and e.end <= piece.end]
-            sure = [edit for edit in mine if edit.confidence >= self._least]
-            through, others = edit_guard.filter_edits(plain, piece, sure, unread, self._protected)
+            inside = [e for e in shifted if piece.start <= e.start < last and e.end <= piece.end]
+            sure = [edit for edit in inside if edit.confidence >= self._least]
+            through, refused = edit_guard.filter_edits(plain, piece, sure, unread, self._protected)
             edits += through
-            left += others
+            kept += refused
         if self._written != plain.text:
             edits, lost = carry_edits(self._written, plain.text, edits)
-            left += (plain.kept(start, end, "script") for start, end in lost)
+            kept += (plain.kept(start, end, "script") for start, end in lost)
         if self._by_rule:
-            left = [part for whole in left for part in self._cut(whole)]
+            kept = [part for whole in kept for part in self._cut(whole)]
         written = [*self._by_rule, *map(plain.edit, edits)]
         written.sort(key=lambda edit: (edit.start, edit.end))
-        left.sort(key=lambda part: (part.start, part.end))
+        kept.sort(key=lambda part: (part.start, part.end))
         target = apply_edits(plain.source, written)
-        return Correction(plain.source, target, tuple(written), tuple(left))
+        return Correction(plain.source, target, tuple(written), tuple(kept))
 
     def _cut(self, kept: Kept) -> Iterator[Kept]:
         """Yield the parts of what was kept that the dictionary has not replaced."""

@@ -138,7 +138,7 @@ class Plain:
 
     def _fill_in(self, start: int, end: int, target: str) -> str:
         """Return a target with what the source has between the characters of the span."""
-        parts = zip(self.ends[start:end], self.begins[start + 1 : end], strict=False)
+        parts = zip(self.ends[start:end], self.begins[start + 1 : end], strict=False)  # gaps
         between = [self.source[before:after] for before, after in parts]
         if not any(between):
             return target
@@ -259,19 +259,19 @@ def filter_edits(
     text, start, end = plain.text, piece.start, piece.end
     if has_strayed(edits, sum(map(_is_han, text[start:end]))):
         return [], [plain.kept(start, end, "strayed")]
-    through, left = [], []
+    through, kept = [], []
     for edit in edits:
         if _touches(edit, unread) or _touches(edit, plain.fixed):
             continue
         if not plain.forms.isdisjoint(range(edit.start, edit.end)):
             continue
         if not _changes_han(text, edit):
-            left.append(plain.kept(edit.start, edit.end, "not_han"))
+            kept.append(plain.kept(edit.start, edit.end, "not_han"))
         elif protected.holds(edit.start, edit.end):
-            left.append(plain.kept(edit.start, edit.end, "protected"))
+            kept.append(plain.kept(edit.start, edit.end, "protected"))
         else:
             through.append(edit)
-    return through, left
+    return through, kept
 
 
 def _touches(edit: Edit, places: Collection[int]) -> bool:
@@ -289,8 +289,8 @@ def apply_dictionary(
     """Return the edits that a dictionary makes: from the left, the longest first."""
     edits: list[Edit] = []
     for start, end, wrong in phrases.find(plain.text):
-        free = not protected.holds(start, end) and plain.fixed.isdisjoint(range(start, end))
-        if free and (not edits or edits[-1].end <= start):
+        is_free = not protected.holds(start, end) and plain.fixed.isdisjoint(range(start, end))
+        if is_free and (not edits or edits[-1].end <= start):
             edits.append(make_edit(plain.text, start, end, dictionary[wrong], 1.0, "dictionary"))
     return edits
 

@@ -82,14 +82,14 @@ class Wordlists:
             raise UsageError(f"protect must be a list of names, not {protect!r}")
         if not isinstance(dictionary, Mapping):
             raise UsageError(f"dictionary must map wrong texts to right ones, not {dictionary!r}")
-        names, more = list(protect), sort_terms(terms)
+        names, new_terms = list(protect), sort_terms(terms)
         for text in (*names, *dictionary, *dictionary.values()):
             if not isinstance(text, str):
                 raise UsageError(f"protect and dictionary must hold texts, not {text!r}")
-        named = {*names, *(term.text for term in more)}
+        texts = {*names, *(term.text for term in new_terms)}
         made = Wordlists(
-            Phrases({*self.protected.held, *named, *map(read, named)}),
-            sort_terms([*self.terms, *(replace(term, text=read(term.text)) for term in more)]),
+            Phrases({*self.protected.held, *texts, *map(read, texts)}),
+            sort_terms([*self.terms, *(replace(term, text=read(term.text)) for term in new_terms)]),
             check_dictionary({**self.dictionary, **dictionary}),
             Phrases({*self.dictionary, *dictionary}),
         )
@@ -121,17 +121,17 @@ def read_terms(paths: Iterable[Path]) -> tuple[Term, ...]:
     """
     terms: dict[str, Term] = {}
     for path in paths:
-        wrong: list[str] = []
+        faults: list[str] = []
         for number, line in read_lines(path):
-            text, *more = (part.strip() for part in line.split("\t"))
+            text, *weights = (part.strip() for part in line.split("\t"))
             try:
-                terms[text] = Term(text, float(more[0]) if more and more[0] else 0.0)
+                terms[text] = Term(text, float(weights[0]) if weights and weights[0] else 0.0)
             except ValueError:
-                wrong.append(f"line {number}: the weight {more[0]!r} is not a number")
+                faults.append(f"line {number}: the weight {weights[0]!r} is not a number")
                 continue
             if reason := _explain_unfit(terms[text]):
-                wrong.append(f"line {number}: {text[:LONGEST_TERM]!r} {reason}")
-        _refuse_lines(path, wrong)
+                faults.append(f"line {number}: {text[:LONGEST_TERM]!r} {reason}")
+        _refuse_lines(path, faults)
     return sort_terms(terms.values())
 
 
@@ -215,7 +215,8 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
             yield number, line
 
 
-def _refuse_lines(path: Path, wrong: list[str]) -> None:
-    if wrong:
-        more = f"; and {len(wrong) - _NAMED:,} more lines" if len(wrong) > _NAMED else ""
-        raise InputError(f"{path}: {'; '.join(wrong[:_NAMED])}{more}")
+def _refuse_lines(path: Path, faults: list[str]) -> None:
+    """Raise InputError with the first faults of a file's lines, if there are any."""
+    if faults:
+        rest = f"; and {len(faults) - _NAMED:,} more lines" if len(faults) > _NAMED else ""
+        raise InputError(f"{path}: {'; '.join(faults[:_NAMED])}{rest}")

@@ -157,9 +157,9 @@ def _measure_reward(
     """Return the figures of a reward, in groups of `size` candidates of the bank."""
     # Groups of one right answer, column 0 of the bank, and copies of the source, column 1: does the
     # answer win, or does it join the cluster of the copies?
-    lone = _compute_rewards(bank, vectors_P_K_D, np.array([[0] + [1] * (size - 1)]), config)
-    gain_P = lone.total_P_L[:, 0] - lone.total_P_L[:, 1]
-    labels_P_L = lone.batch.labels_P_L
+    one_right = _compute_rewards(bank, vectors_P_K_D, np.array([[0] + [1] * (size - 1)]), config)
+    gain_P = one_right.total_P_L[:, 0] - one_right.total_P_L[:, 1]
+    labels_P_L = one_right.batch.labels_P_L
     is_one_cluster_P = (labels_P_L == labels_P_L[:, :1]).all(axis=1) & (labels_P_L[:, 0] >= 0)
     accuracy, low = _measure_variant_accuracy(bank, vectors_P_K_D, config)
     rng = np.random.default_rng((seed, size))

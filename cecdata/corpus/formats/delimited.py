@@ -70,10 +70,10 @@ def _find_dialect(lines: Sequence[str], usual: str, text: str | None) -> _Dialec
         delimiter = match[1]
     elif len(_split_header(header, usual)) == 1 and (text is not None or usual != "\t"):
         others = [mark for mark in _DELIMITERS if len(_split_header(header, mark)) > 1]
-        named = [mark for mark in others if text in _split_header(header, mark)]
-        alike = [mark for mark in others if _is_regular(lines, mark)]
-        delimiter = next(iter((*named, *alike)), usual)
-        guessed = not named and bool(alike)
+        with_text = [mark for mark in others if text in _split_header(header, mark)]
+        regular = [mark for mark in others if _is_regular(lines, mark)]
+        delimiter = next(iter((*with_text, *regular)), usual)
+        guessed = not with_text and bool(regular)
     spaces = delimiter != "\t" and f"{delimiter} " in header
     spaces = spaces and not re.search(rf"{re.escape(delimiter)}(?! )", header)
     quoted = delimiter != "\t" or _is_quoted(lines)

@@ -71,8 +71,8 @@ def _add_errors(channel: ChannelArrays, rights: str) -> ChannelArrays:
         for right in sorted({*rights})
         for observed in sorted({*list_homophones(right), *look_alikes(right)})
     ]
-    observed = np.array([ord(wrong) for wrong, _ in pairs], np.int32)
-    right = np.array([ord(meant) for _, meant in pairs], np.int32)
+    observed = np.array([ord(sign) for sign, _ in pairs], np.int32)
+    right = np.array([ord(sign) for _, sign in pairs], np.int32)
     chance = np.array([UNLISTED + weigh_reluctance(pair) for pair in pairs], np.float32)
     row = channel.slot[observed] - 1
     new = np.flatnonzero((row >= 0) & ~find_listed(channel.bounds, channel.right, row, right))
