@@ -165,7 +165,7 @@ def stack_columns(*values: IntArray | BoolArray) -> IntArray:
 
 
 def flag_rows(rows: Sequence[Row]) -> Flags:
-    """Return what holds for each row."""
+    """Return how the source, the target and the prediction of each row compare."""
     if not rows:
         nothing = np.zeros(0, dtype=np.bool_)
         return Flags(nothing, nothing, nothing)

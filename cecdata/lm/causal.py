@@ -311,7 +311,7 @@ class CausalScorer(LanguageModel):
                 positions[n, at : at + size] = torch.arange(suffix.start, suffix.start + size)
                 visible[n, at : at + size, : suffix.start] = True
                 visible[n, at : at + size, at : at + size] |= torch.ones(size, size).tril().bool()
-                before = [suffix.start - 1, *range(at, at + size)]
+                before = [suffix.start - 1, *range(at, at + size)]  # one too many if `new` is empty
                 scored += [(n, place, id_) for place, id_ in zip(before, suffix.new, strict=False)]
                 scored += [(n, suffix.start - 1 + k, id_) for k, id_ in enumerate(suffix.old)]
                 signs += [(count, 1.0)] * len(suffix.new) + [(count, -1.0)] * len(suffix.old)

@@ -210,7 +210,7 @@ class _Strings:
             self._distinct.append(self._count_keys(keys[is_han]))
 
     def find_words_of_length(self, length: int, least: float) -> list[tuple[int, int]]:
-        """Return a place and the count of each word of this length."""
+        """Return one of its places and its count for each word of this length."""
         begins = np.flatnonzero(self._is_han[length])
         keys = self._keys[length][begins]
         order = np.argsort(keys, kind="stable")
@@ -222,8 +222,8 @@ class _Strings:
         begin = begins[first[frequent]]
         is_bound[frequent] = self._measure_binding(begin, counts[frequent], length) > least
         string = np.repeat(np.arange(len(first)), counts)  # the number of that at each place
-        inside = is_bound[string]
-        string, begins = string[inside], begins[inside]
+        is_kept = is_bound[string]
+        string, begins = string[is_kept], begins[is_kept]
         freedom = np.full(len(first), np.inf)
         for beside in (begins - 1, begins + length):
             freedom = np.minimum(freedom, self._measure_entropy(string, beside, len(first)))

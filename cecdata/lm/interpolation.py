@@ -96,13 +96,14 @@ class Mixture:
         pairs = _unite_keys([model.pairs for model in models])
         triples = _unite_keys([model.triples for model in models])
         heads = np.searchsorted(pairs, triples // size)  # the place of a triple's first two words
-        tails, of_tail = np.unique(triples % size**2, return_inverse=True)  # fast where sorted
+        # its last two words, each pair once: a look-up is fast where they are sorted
+        tails, tail_of_triple = np.unique(triples % size**2, return_inverse=True)
         word_chances, pair_chances = np.zeros((2, size)), np.zeros((2, len(pairs)))
         triple_chances = np.zeros(len(triples))
 
         def find_chances(model: _Numbered) -> tuple[Doubles, Doubles, Doubles]:
             values = model.look_up_pairs(pairs)
-            backed_off = values[1, heads] + model.look_up_pairs(tails)[0, of_tail]
+            backed_off = values[1, heads] + model.look_up_pairs(tails)[0, tail_of_triple]
             log_probs = _look_up(model.triples, model.triple_log_prob, triples, backed_off)
             return np.exp([model.log_prob, model.backoff]), np.exp(values), np.exp(log_probs)
 

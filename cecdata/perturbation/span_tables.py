@@ -48,7 +48,7 @@ def compile_spans(
     signs = _pack_texts(texts, singles)
     keys = [_pack_spans(part.sources, slots) for part in parts]
     spans = np.unique(np.concatenate([*keys, np.zeros(0, np.uint64)]))[::-1]
-    # the positions of each part's spans in `spans`, which falls, while searchsorted needs it rising
+    # positions in `spans`, which are descending, while searchsorted needs them ascending
     places_of_parts = [len(spans) - 1 - np.searchsorted(spans[::-1], key) for key in keys]
     searchable, row_of = _make_search_tables(spans, places_of_parts)
     rows = np.zeros((len(searchable["heads"]) + len(searchable["tails"]), len(parts)), np.uint64)

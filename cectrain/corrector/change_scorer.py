@@ -160,7 +160,7 @@ class ChangeScorer:
         old, new = text[start:end], target
         if len(old) != len(new):  # judged by the first character that differs
             old, new = text[start:] + _END, target + text[end:] + _END
-            pairs = enumerate(zip(old, new, strict=False))  # by _END they differ before both end
+            pairs = enumerate(zip(old, new, strict=False))  # `_END` makes them differ
             same = next(n for n, (before, after) in pairs if before != after)
             start, old, new = start + same, old[same], new[same]
         differing = []

@@ -122,13 +122,13 @@ class Plain:
         """Return an edit of the text as one of the source, which keeps what was left out."""
         start, end = self.span(edit.start, edit.end)
         source = self.source[start:end]
-        others = tuple(
+        alternatives = tuple(
             replace(alternative, target=self._fill_in(edit.start, edit.end, alternative.target))
             for alternative in edit.alternatives
         )
         target = self._fill_in(edit.start, edit.end, edit.target)
         return replace(
-            edit, start=start, end=end, source=source, target=target, alternatives=others
+            edit, start=start, end=end, source=source, target=target, alternatives=alternatives
         )
 
     def kept(self, start: int, end: int, reason: str) -> Kept:
@@ -138,7 +138,7 @@ class Plain:
 
     def _fill_in(self, start: int, end: int, target: str) -> str:
         """Return a target with what the source has between the characters of the span."""
-        parts = zip(self.ends[start:end], self.begins[start + 1 : end], strict=False)  # gaps
+        parts = zip(self.ends[start:end], self.begins[start + 1 : end], strict=False)  # between
         between = [self.source[before:after] for before, after in parts]
         if not any(between):
             return target

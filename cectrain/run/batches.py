@@ -173,7 +173,7 @@ def drop_zero_advantages(out: Mapping[str, Any], passes: int) -> dict[str, Any]:
     weights = out["advantages"]
     total = len(weights)
     chosen, summed = _merge_equal(out, weights)
-    short = -len(chosen) % passes if chosen else passes  # rows that lack to a multiple above 0
+    short = -len(chosen) % passes if chosen else passes  # rows to add
     spare = sorted(set(range(total)) - set(chosen))[:short]
     rows = torch.tensor([*chosen, *spare], device=weights.device)
     batch = {

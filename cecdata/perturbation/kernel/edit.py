@@ -186,7 +186,8 @@ def measure_distance(out, first, last, tables, bound, scratch):
 def _write_source(start, out, first, last, tables, scratch):
     """Write the source's code points from the first to the last edit; return their number."""
     points, written = scratch.points, scratch.written
-    length, done, singles = 0, start, len(tables.texts)
+    length, done = 0, start
+    singles = len(tables.texts)  # texts of spans are numbered behind these
     for e in range(first, last):
         for i in range(done, out.start[e]):
             written[length] = points[i]

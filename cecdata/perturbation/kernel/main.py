@@ -44,7 +44,8 @@ def perturb(text: Sentences, draws: Draws, tables: Tables, scratch: Scratch, out
     spanning = with_prior & _mask_rewriting(tables)
     single = with_prior & ~spanning
     out.offsets[0], out.edits[0] = 0, 0
-    at, edits, pair, read, last_able = 0, 0, 0, 0, np.int64(-1)
+    at, edits, pair, read = 0, 0, 0, 0  # bytes, edits, pairs and code points so far
+    last_able = np.int64(-1)
     for row in range(len(text.offsets) - 1):
         length = _read_sentence(text, row, read, tables, inserts, scratch)
         read += length

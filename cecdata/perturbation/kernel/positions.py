@@ -81,9 +81,7 @@ def accumulate_priors(priors, able, cumulative):
     for o in range(len(priors)):
         if (able >> o) & 1:
             sum_up_to += priors[o]
-            cumulative[o] = sum_up_to / total
-        else:
-            cumulative[o] = sum_up_to / total if total > 0 else 0.0
+        cumulative[o] = sum_up_to / total if total > 0 else 0.0
     last = len(priors) - 1
     while last > 0 and not (able >> last) & 1:
         last -= 1

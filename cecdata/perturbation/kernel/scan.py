@@ -109,7 +109,7 @@ def _keep_placeholders(length, insert_mask, scratch):
 @inlined
 def _find_placeholder_end(points, i, length):
     """Return the end of a typed placeholder such as <ADDR> that starts at i, else i."""
-    # of capitals and underscores, and of digits except at first
+    # its name has capitals and underscores, and behind the first sign also digits
     j = i + 1
     limit = min(length, j + _LONGEST_PLACEHOLDER)
     while j < limit and (

@@ -61,7 +61,7 @@ def _number_states(work, used):
 def _run_forward(lm, work, cool, total):
     """Fill `best`, `back` and `forward` of each state, and the chances of the steps.
 
-    A step leads from a state before to this one. Return how many; `cool` is 1 / temperature.
+    A step leads from a state before to this one. Return their number; `cool` is 1 / temperature.
     """
     steps = 0
     for state in range(total):

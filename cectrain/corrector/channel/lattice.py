@@ -111,7 +111,7 @@ def _add_names(clause, begin, used):
 
 @called
 def chain_edges(length, work, first, used):
-    """Put the edges from `first` on before others in the lists of those that end at one place."""
+    """Put the edges from `first` on at the heads of the lists of edges that end at one place."""
     if first == 0:  # new lists
         work.head[: length + 1] = -1
         work.leading[: length + 1] = 0
