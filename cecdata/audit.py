@@ -167,8 +167,8 @@ class Choices:
         row, column = int(slots[ord(right)]) - 1, int(slots[ord(wrong)]) - 1
         key = row * len(standard_characters()) + column
         at = int(np.searchsorted(self.key, key))
-        known = min(row, column) >= 0 and at < len(self.key) and self.key[at] == key
-        return float(self.chance[at]) if known else 0.0
+        is_listed = min(row, column) >= 0 and at < len(self.key) and self.key[at] == key
+        return float(self.chance[at]) if is_listed else 0.0
 
     def mean_candidates(self) -> float:
         """Return the mean number of candidates of a character of running text."""

@@ -132,8 +132,8 @@ class Config:
         """Raise UsageError where the limits allow no pair with edits by two operators."""
         if self.max_edits < 2:
             raise UsageError("max_edits must be at least 2, because a mixed pair has two edits")
-        known = self.find_operators()
-        operators = [known[name] for name, prior in self.prior.items() if prior > 0]
+        available = self.find_operators()
+        operators = [available[name] for name, prior in self.prior.items() if prior > 0]
         single = [(o.cost, o.name) for o in operators if o.action != "rewrite"]
         cost, name = max(single, default=(1, ""))
         if self.max_distance < 2 * cost:
@@ -169,8 +169,8 @@ def load(recipe: str = "paper", **flags: object) -> Config:
     A setting that the recipe leaves out is that of the recipe `paper`. The flags `prior` and `rate`
     change only the operators that they name. Raises UsageError for an unknown key or a wrong value.
     """
-    paper, own = (read_recipe(name, "cecdata", RECIPES) for name in (RECIPES[0], recipe))
-    settings = {**paper, **own}
+    paper, changes = (read_recipe(name, "cecdata", RECIPES) for name in (RECIPES[0], recipe))
+    settings = {**paper, **changes}
     for name, value in flags.items():
         if value is None:
             continue
@@ -183,7 +183,7 @@ def load(recipe: str = "paper", **flags: object) -> Config:
     for name in ("cosine", "encoder", "min_cosine"):
         rule = "left out, because the filter cosine is off"
         require(flags.get(name) is None or "cosine" in config.filters, name, flags.get(name), rule)
-    for name in config.rate if "rate" in own else ():
+    for name in config.rate if "rate" in changes else ():
         rule = "left out, because the operator has no prior"
         require(name in config.prior, f"rate.{name}", config.rate[name], rule)
     return config
@@ -222,8 +222,8 @@ def _check_weights(operator: Operator, changes: Mapping[str, float]) -> None:
         require_known(f"setting of {where}", key, (*operator.kinds, POWER))
         most = 8 if key == POWER else 1e6  # beyond 8, only the likeliest replacement would be left
         require(0 <= value <= most, f"{where}.{key}", value, f"a number from 0 to {most:g}")
-    some = any(changes.get(kind, 1.0) > 0 for kind in operator.kinds)
-    require(some, where, dict(changes), "above 0 for at least one kind")
+    any_left = any(changes.get(kind, 1.0) > 0 for kind in operator.kinds)
+    require(any_left, where, dict(changes), "above 0 for at least one kind")
 
 
 def _sort_keys(value: Json) -> Json:

@@ -103,8 +103,8 @@ def scan(out: str | os.PathLike[str], split: str | None = None) -> pl.LazyFrame:
 
 
 def _find_place(out: object) -> Path | str:
-    known = isinstance(out, (str, os.PathLike))
-    require(known, "out", out, "a folder or the URI of a store, as a str or a path")
+    is_place = isinstance(out, (str, os.PathLike))
+    require(is_place, "out", out, "a folder or the URI of a store, as a str or a path")
     return str(out) if is_remote(out) else Path(str(out))
 
 
@@ -178,8 +178,8 @@ def _select_columns(lazy: pl.LazyFrame, column: str | None) -> pl.LazyFrame:
     strings = [name for name, kind in schema.items() if kind in _TEXT]
     name = column or ("text" if "text" in strings or len(strings) != 1 else strings[0])
     if name not in strings:
-        known = did_you_mean(name, strings)
-        raise InputError(f"the frame has no string column {name!r}: name one by column=…; {known}")
+        hint = did_you_mean(name, strings)
+        raise InputError(f"the frame has no string column {name!r}: name one by column=…; {hint}")
     origin = pl.col("origin") if "origin" in strings and name != "origin" else pl.lit(ORIGIN)
     licences = [n for n in ("licence", "license") if n in strings and n != name][:1]
     more = [pl.col(n).alias("licence") for n in licences]

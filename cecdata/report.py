@@ -217,7 +217,7 @@ class Sample:
         for rejected in (self.rejected_rows, pairs):
             grouped = rejected.group_by("reason", maintain_order=True)
             texts = grouped.agg(pl.col("text").head(EXAMPLES).alias("texts"))
-            examples |= {reason: tuple(some) for reason, some in texts.iter_rows()}
+            examples |= {reason: tuple(rows) for reason, rows in texts.iter_rows()}
         return examples
 
 

@@ -142,18 +142,18 @@ def load_benchmark(name: str, data: Path | None = None) -> Dataset:
     the files to place and the folders for them, and if two rows have the same id; VerificationError
     if a file is not the published one.
     """
-    path, known = Path(name), read_catalogue()
-    if name not in known:
+    path, table = Path(name), read_catalogue()
+    if name not in table:
         if path.is_dir():
             return _read_shards(path)
         if path.is_file():
             return _read_own_file(path)
         raise UsageError(
             f"there is no benchmark or file {without_userinfo(name)!r}: "
-            f"{did_you_mean(name, list(known))}; a file of your own must have one of the suffixes "
+            f"{did_you_mean(name, list(table))}; a file of your own must have one of the suffixes "
             f"{', '.join(READER_OF_SUFFIX)}"
         )
-    benchmark = known[name]
+    benchmark = table[name]
     place = find_copy(benchmark, data)
     if place is None:
         raise InputError(_explain_where_to_place(benchmark, data))

@@ -29,14 +29,14 @@ def _make_options() -> Iterator[Callable[[Command], Command]]:
     """Yield the options of all kinds of systems, each in the section of those that take it."""
     from cecbench.systems.table import list_kinds  # late: `cecbench score` needs no system
 
-    known = {field.name: field for kind in list_kinds() for field in fields(kind.options)}
+    field_of = {field.name: field for kind in list_kinds() for field in fields(kind.options)}
     sections: dict[str, list[str]] = {}  # names of options by the kinds that take them
-    for name in known:
+    for name in field_of:
         takers = ", ".join(kind.name for kind in list_kinds() if name in kind.takes)
         sections.setdefault(takers, []).append(name)
     for title, names in sections.items():
         for name in names:
-            field = known[name]
+            field = field_of[name]
             settings = dict(field.metadata)
             if field.default is not MISSING:
                 flag = isinstance(field.default, bool)
@@ -54,11 +54,11 @@ def select_stated_options(values: Mapping[str, object]) -> dict[str, object]:
     from cecbench.systems.table import list_kinds
 
     context = click.get_current_context()
-    known = {name for kind in list_kinds() for name in kind.takes}
+    names = {name for kind in list_kinds() for name in kind.takes}
     return {
         name: value
         for name, value in values.items()
-        if name in known and context.get_parameter_source(name) is not ParameterSource.DEFAULT
+        if name in names and context.get_parameter_source(name) is not ParameterSource.DEFAULT
     }
 
 

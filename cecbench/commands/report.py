@@ -152,11 +152,11 @@ def _group_by_benchmark(sides: Sequence[_Side]) -> list[list[_Side]]:
 def _compare_pairs(groups: Sequence[Sequence[_Side]]) -> list[dict[str, Any]]:
     """Return the pairs within each group, with p-values corrected over all of them."""
     pairs = []
-    for first, two in (sides for group in groups for sides in combinations(group, 2)):
-        pair: dict[str, Any] = {"first": str(first.path), "second": str(two.path)}
-        pair |= {"first_value": first.value, "second_value": two.value}
-        if first.score.ids == two.score.ids:
-            test = compare_scores(first.score, two.score)
+    for first, second in (sides for group in groups for sides in combinations(group, 2)):
+        pair: dict[str, Any] = {"first": str(first.path), "second": str(second.path)}
+        pair |= {"first_value": first.value, "second_value": second.value}
+        if first.score.ids == second.score.ids:
+            test = compare_scores(first.score, second.score)
             pair |= {"difference": test.difference, "p": test.p_value, "draws": test.draws}
             pair |= {"low": test.low, "high": test.high, "detectable": test.detectable}
             pair |= {"rows": len(first.score.ids)}
@@ -208,10 +208,10 @@ def _make_cells(
 
 
 def _describe_pair(pair: Mapping[str, Any]) -> str:
-    first, two = (
+    first, second = (
         "–" if pair[key] is None else pair[key] for key in ("first_value", "second_value")
     )
-    text = f"{pair['first']} {first}  {pair['second']} {two}"
+    text = f"{pair['first']} {first}  {pair['second']} {second}"
     if "p" not in pair:
         return f"{text}  (not tested, because the sentences differ)"
     difference, low, high, least = (

@@ -138,19 +138,19 @@ class ApiSystem:
             self._cache = Journal(self._state / CACHE)
         self._endpoint.stop.clear()
         pool = ThreadPoolExecutor(max(1, self._options.concurrency), "cecbench-api")
-        asked: dict[str, Future[Answer]] = {}
+        answers: dict[str, Future[Answer]] = {}
         try:
             for source in sources:
-                if source not in asked:
-                    asked[source] = pool.submit(self._answer, source)
+                if source not in answers:
+                    answers[source] = pool.submit(self._answer, source)
             for source in sources:
-                yield asked[source].result()
+                yield answers[source].result()
         finally:
             # Threads that wait for a turn give up. Answers that arrive soon are still kept, but an
             # interrupted run does not wait for an endpoint that does not answer.
             self._endpoint.stop.set()
             pool.shutdown(wait=False, cancel_futures=True)
-            wait([f for f in asked.values() if not f.cancelled()], _PATIENCE_S)
+            wait([f for f in answers.values() if not f.cancelled()], _PATIENCE_S)
 
     def _answer(self, source: str) -> Answer:
         body = self._make_request(source)

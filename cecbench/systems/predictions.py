@@ -193,8 +193,8 @@ def _match_by_source(
                 f"{path}: the sentence {source!r} has two different predictions: add the ids of "
                 "the benchmark, to show which one counts"
             )
-    known = {row.source for row in rows}
-    strange = next((source for source in by_source if source not in known), None)
+    sources = {row.source for row in rows}
+    strange = next((source for source in by_source if source not in sources), None)
     if strange is not None:
         raise InputError(
             f"{path}: the sentence {strange!r} is not in the benchmark: use predictions for this "

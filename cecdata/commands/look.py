@@ -68,9 +68,9 @@ def _list_replacements(name: str, text: str, config: Any) -> tuple[list[dict[str
     from cecdata.operators.named import add_installed, find_operators
     from cecdata.operators.spans import LONGEST, SHORTEST
 
-    known = find_operators(add_installed(config.operators, [name]))
-    require_known("operator", name, known)
-    chosen = known[name]
+    operators = find_operators(add_installed(config.operators, [name]))
+    require_known("operator", name, operators)
+    chosen = operators[name]
     if chosen.action == "substitute" and len(text) != 1:
         raise InputError(f"TEXT must be one character for {name}, not {text!r}")
     if chosen.action == "rewrite" and not SHORTEST <= len(text) <= LONGEST:
@@ -112,9 +112,9 @@ def contamination(corpus: str, benchmarks: tuple[str, ...], as_json: bool) -> No
     from cecdata.contamination.benchmarks import count_hits
     from cecdata.contamination.benchmarks import load_index as load_benchmarks
 
-    known = load_benchmarks(benchmarks)
+    index = load_benchmarks(benchmarks)
     with Progress():
-        report = count_hits(corpus, known)
+        report = count_hits(corpus, index)
     if as_json:
         print_json({"corpus": corpus, **asdict(report)})
         return

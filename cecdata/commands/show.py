@@ -67,8 +67,8 @@ def summarise(out: Path | str, manifest: Manifest) -> dict[str, Json]:
     splits: dict[str, Json] = {
         name: sum(file.rows for file in files) for name, files in manifest.outputs.items()
     }
-    known: dict[str, Json] = {"out": without_userinfo(str(out)), "splits": splits}
-    return known | {key: whole[key] for key in keys}
+    facts: dict[str, Json] = {"out": without_userinfo(str(out)), "splits": splits}
+    return facts | {key: whole[key] for key in keys}
 
 
 def summarise_as_text(out: Path | str, manifest: Manifest) -> str:

@@ -82,10 +82,10 @@ def _check_file(path: Path, label: str | None = None, form: str | None = None) -
     if _NOT_UTF8.search(str(path)):
         raise InputError(f"{str(path)!a}: the file's name is not valid UTF-8: rename it")
     format_name, compression, suffix = format_of_name(path)
-    name, known = form or format_name, _list_suffixes()
+    name, format_of = form or format_name, _list_suffixes()
     if not name or (compression and not FORMATS[name].stream):
-        streams = " ".join(s for s, name in known.items() if FORMATS[name].stream)
-        tables = " ".join(s for s, name in known.items() if not FORMATS[name].stream)
+        streams = " ".join(s for s, name in format_of.items() if FORMATS[name].stream)
+        tables = " ".join(s for s, name in format_of.items() if not FORMATS[name].stream)
         raise InputError(
             f"{path}: unknown suffix {suffix + compression!r}; known suffixes are {streams} (each "
             f"also with {' '.join(COMPRESSIONS)}) and {tables}. For other texts, rename "
@@ -97,7 +97,7 @@ def _check_file(path: Path, label: str | None = None, form: str | None = None) -
         label or str(path),
         name,
         compression,
-        suffix if suffix in known else "",
+        suffix if suffix in format_of else "",
         guessed=form is None,
     )
     try:
@@ -187,9 +187,9 @@ def _list_folder(folder: Path) -> list[Source]:
         return [_check_file(path) for path in paths]
     sources = [_check_leniently(path) for path in list_files_below(folder)]
     if all(source.problem for source in sources):
-        some = ", ".join(source.label for source in sources[:3]) or "it is empty"
+        examples = ", ".join(source.label for source in sources[:3]) or "it is empty"
         raise InputError(
-            f"{folder}: no file in this folder can be read ({some}). A corpus is a Hugging "
+            f"{folder}: no file in this folder can be read ({examples}). A corpus is a Hugging "
             f"Face dataset, or files such as {' '.join(_list_suffixes())}"
         )
     return sources
@@ -224,8 +224,8 @@ def _check_leniently(path: Path, name: str | None = None) -> Source:
         return _check_file(path, name)
     except InputError as error:
         detail = str(error)
-    known = path.suffix.lower() in _list_suffixes() or path.suffix.lower() in COMPRESSIONS
-    problem = "unreadable_file" if known or not path.is_file() else "unknown_format"
+    is_known = path.suffix.lower() in _list_suffixes() or path.suffix.lower() in COMPRESSIONS
+    problem = "unreadable_file" if is_known or not path.is_file() else "unknown_format"
     if _NOT_UTF8.search(str(path)):
         problem = "name_not_utf8"
     label = name or str(path).encode("utf-8", "backslashreplace").decode("utf-8")

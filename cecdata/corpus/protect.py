@@ -41,14 +41,14 @@ def mark_spans(data: Bytes, offsets: Ints) -> Bytes:
 @compiled
 def _mark_rows(data: Bytes, offsets: Ints, points: Points, marks: Bytes) -> tuple[int, bool]:
     """Write the marks of spans; return the number of code points, and whether any is marked."""
-    base, some = 0, False
+    base, any_marked = 0, False
     for row in range(len(offsets) - 1):
         n, words = _decode(data, offsets[row], offsets[row + 1], points)
         if words:
             _mark_spans(points, n, marks, base)
-            some = True
+            any_marked = True
         base += n
-    return base, some
+    return base, any_marked
 
 
 @compiled

@@ -142,8 +142,8 @@ def _load_causal_config(name: str, config: Any) -> Any:
 
     architectures = config.architectures or []
     causal = not architectures or any(a.endswith(_CAUSAL) for a in architectures)
-    known = type(config) in AutoModelForCausalLM._model_mapping  # noqa: SLF001 - no public table
-    if not causal or not known or getattr(config, "is_encoder_decoder", False):
+    is_known = type(config) in AutoModelForCausalLM._model_mapping  # noqa: SLF001 - no public table
+    if not causal or not is_known or getattr(config, "is_encoder_decoder", False):
         raise InputError(
             f"{name} is not a causal language model "
             f"({', '.join(architectures) or type(config).__name__}): name one that predicts the "

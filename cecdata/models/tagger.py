@@ -113,8 +113,8 @@ class Tagger:
         """Return the id of a character; None where the vocabulary lacks it."""
         if character not in self._ids:
             ids = self._tokenizer.encode(character, add_special_tokens=False)
-            known = len(ids) == 1 and ids[0] != self._tokenizer.unk_token_id
-            self._ids[character] = int(ids[0]) if known else None
+            is_token = len(ids) == 1 and ids[0] != self._tokenizer.unk_token_id
+            self._ids[character] = int(ids[0]) if is_token else None
         return self._ids[character]
 
     def encode(self, source: str) -> Encoded:

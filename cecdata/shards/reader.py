@@ -163,11 +163,11 @@ def take_inventory(out: Path, manifest: Manifest) -> tuple[Problem, ...]:
     """Return every missing, resized or foreign file, in the order of the manifest."""
     records = manifest.files()
     problems = [Problem(record.path, _find_misfit(out / record.path, record)) for record in records]
-    known = {record.path for record in records}
+    paths = {record.path for record in records}
     for folder in OWNED:
         below = (path for path in (out / folder).rglob("*") if path.is_symlink() or path.is_file())
         names = sorted(path.relative_to(out).as_posix() for path in below)
-        problems += (Problem(name, "is not in the manifest") for name in names if name not in known)
+        problems += (Problem(name, "is not in the manifest") for name in names if name not in paths)
     return tuple(problem for problem in problems if problem.what)
 
 

@@ -203,9 +203,9 @@ def correct(sentences: tuple[str, ...], **options: Any) -> None:
     cectrain correct --write --interactive 'docs/**/*.md'
     """
     names = {field.name for field in fields(Request)}
-    asked = {name: value for name, value in options.items() if name in names}
+    request_options = {name: value for name, value in options.items() if name in names}
     settings = {name: value for name, value in options.items() if name not in names}
-    request = _choose_input(Request(sentences=sentences, **asked))
+    request = _choose_input(Request(sentences=sentences, **request_options))
     request.refuse_contradictions()
     if request.out is not None:
         check_path(request.out)

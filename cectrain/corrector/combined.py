@@ -180,7 +180,7 @@ class CombinedProposer(Proposer):
     def _keep_hopeful(
         self,
         piece: str,
-        known: dict[Change, Known],
+        evidence: dict[Change, Known],
         proposed: Collection[Change],
         estimates: Mapping[Change, float],
     ) -> dict[Change, Known]:
@@ -191,7 +191,7 @@ class CombinedProposer(Proposer):
                 distortion=channel.distortion(piece, *change),
                 estimate=estimates.get(change, -math.inf),
             )
-            for change, values in known.items()
+            for change, values in evidence.items()
             if change in proposed or self.weights.logit(values) >= rescoring.HOPELESS
         }
 

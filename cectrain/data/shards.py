@@ -60,9 +60,9 @@ class LabelledPairs:
 
     def describe_pairs(self) -> str:
         """Return the numbers of pairs, and of those with equal sides, as one line."""
-        equal = self.tables[TRAIN]["operator"].to_pylist().count(UNCHANGED)
+        unchanged = self.tables[TRAIN]["operator"].to_pylist().count(UNCHANGED)
         return (
-            f"{self.rows(TRAIN):,} labelled pairs for training ({equal:,} without errors), "
+            f"{self.rows(TRAIN):,} labelled pairs for training ({unchanged:,} without errors), "
             f"{self.rows(HELD_OUT):,} held out" + (f". {self.remark}" if self.remark else "")
         )
 

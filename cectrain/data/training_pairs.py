@@ -100,8 +100,8 @@ class TrainingPairs:
         pairs: list[Pair] = []
         for epoch in range(first // total, (first + size - 1) // total + 1):
             before = epoch * total
-            mine = slice(max(first - before, 0), min(first + size - before, total))
-            pairs += self.take(shards.order_rows(total, self.seed, epoch)[mine].tolist(), epoch)
+            part = slice(max(first - before, 0), min(first + size - before, total))
+            pairs += self.take(shards.order_rows(total, self.seed, epoch)[part].tolist(), epoch)
         return pairs
 
 

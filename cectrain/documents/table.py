@@ -115,8 +115,8 @@ def read_document(name: str, data: bytes, reading: Reading) -> Document:
     form = find_format(name) or LINES
     if reading.column is not None:
         if (table := _find_by_suffix(name, TABLES)) is None:
-            known = ", ".join(suffix for form in TABLES for suffix in form.suffixes)
-            raise InputError(f"has no columns: --column is for {known}; of a pipe, add --suffix")
+            suffixes = ", ".join(suffix for form in TABLES for suffix in form.suffixes)
+            raise InputError(f"has no columns: --column is for {suffixes}; of a pipe, add --suffix")
         form = table
     if form.refusal:
         raise InputError(form.refusal)

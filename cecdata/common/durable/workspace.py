@@ -162,9 +162,9 @@ class Workspace:
         owned = self._list_owned()
         foreign = [path for path in self._list_files() if path not in owned]
         if foreign:
-            some = ", ".join(str(p.relative_to(self.root)) for p in foreign[:5])
+            shown = ", ".join(str(p.relative_to(self.root)) for p in foreign[:5])
             raise RefusedError(
-                f"{self.root} holds {len(foreign)} file(s) that this tool did not write: {some}. "
+                f"{self.root} holds {len(foreign)} file(s) that this tool did not write: {shown}. "
                 "Move these files elsewhere, or choose another output folder."
             )
         with files.naming_errors(self.root):
