@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -146,7 +146,7 @@ class Remote(_Output):
         """Raise RefusedError unless the fingerprint there is that of this build."""
         refuse_another(self._store.read(_FINGERPRINT), self._identity, str(self.place))
 
-    def _remove(self, names: Iterable[str]) -> None:
+    def _remove(self, names: Collection[str]) -> None:
         """Remove a dataset: the manifest first, and the fingerprint that marks it as ours last."""
         ours = (f"{STATE}/", *(f"{name}/" for name in PUBLISHED))
         foreign = [n for n in names if n not in _DOCUMENTS and not n.startswith(ours)]

@@ -75,9 +75,9 @@ class Place:
         return File(name, record.sha256, record.bytes, rows)
 
     def find_staged(self, name: str) -> Path:
-        """Return the path at which a file of a folder is written."""
-        published = name.split("/", maxsplit=1)[0] in PUBLISHED
-        return self.root / STATE / name if published else self.root / name
+        """Return the path at which a file of a folder is written, which may be published later."""
+        is_for_later = name.split("/", maxsplit=1)[0] in PUBLISHED
+        return self.root / STATE / name if is_for_later else self.root / name
 
     def find_path(self, name: str) -> Path:
         """Return the path of a file of a folder, which may be published."""

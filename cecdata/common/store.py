@@ -167,17 +167,18 @@ class Store:
 
 
 def _open_s3(uri: str, region: str) -> S3FileSystem:
-    """Return the filesystem of a URI with our limits, which a URI cannot name."""
+    """Return the filesystem of a URI with our limits of time and tries, which a URI cannot name."""
     from pyarrow import fs
 
-    parts, switches = urlsplit(uri), {"true": True, "false": False}
+    parts = urlsplit(uri)
+    switches = {"true": True, "false": False}
     address = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     stated: dict[str, Any] = {"region": region, "endpoint_override": address}
     stated |= {name: switches.get(value, value) for name, value in parse_qsl(parts.query)}
     if parts.username and parts.password:
         stated["access_key"] = unquote(parts.username)
         stated["secret_key"] = unquote(parts.password)
-    if "allow_delayed_open" in fs.S3FileSystem.__doc__:
+    if "allow_delayed_open" in fs.S3FileSystem.__doc__:  # not in older versions
         stated["allow_delayed_open"] = True  # one request for a small object in place of three
     limits = {"connect_timeout": _CONNECT_S, "request_timeout": _ANSWER_S}
     tries = fs.AwsStandardS3RetryStrategy(max_attempts=_ATTEMPTS)

@@ -126,6 +126,7 @@ def is_resident_id(text: str) -> bool:
     if not _is_date(text[6:14]):
         return False
     total = sum(weight * int(digit) for weight, digit in zip(_ID_WEIGHTS, text, strict=False))
+    # of a final X that another alphabet writes, such as ×, nothing is left here
     return text[17:].upper().replace("X", "") == _ID_CHECKS[total % 11].replace("X", "")
 
 

@@ -123,13 +123,15 @@ class Endpoint:
         self._client, self._turns = self._open_client(), asyncio.Semaphore(concurrency)
 
     def send(self, body: Mapping[str, object] | None, name: str = "") -> Reply:
-        """Return the reply to `body`, without one to a GET; `name` seeds the jitter of pauses.
+        """Return the reply to a POST of `body`, or to a GET where it is None.
+
+        name: seeds the jitter of pauses.
 
         Raises EndpointError for a status that no repetition would change.
         """
         for _, future in self.send_all([body], name):
             return future.result()
-        return Reply(None, "the run was stopped")
+        return Reply(None, "the run was stopped")  # and nothing came
 
     def send_all(
         self, bodies: Iterable[Mapping[str, object] | None], name: str = ""

@@ -154,7 +154,7 @@ class KeptReport:
                 print_lines(f"{place}: {what} not changed: {REASONS[part.reason]}")
 
     def end(self) -> None:
-        """Print the counts."""
+        """Print the counts by reason, those of unreadable characters and not of parts."""
         examples = "".join(c for c, _ in self._unreadable.most_common(_EXAMPLES))
         for reason, count in sorted(self._counts.items()):
             what = f"{self._unreadable.total()}: {examples}" if reason == "unreadable" else count

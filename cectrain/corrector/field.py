@@ -28,8 +28,9 @@ def is_field(folder: str) -> bool:
 
 
 def refuse_foreign(folder: Path) -> None:
-    """Raise RefusedError where a folder holds what is not of a field, which is kept."""
-    record, names = folder / RECORD, {path.name for path in folder.glob("*")}
+    """Raise RefusedError where a folder without the record of a field holds other files."""
+    record = folder / RECORD
+    names = {path.name for path in folder.glob("*")}
     if RECORD in names and KIND.encode() in record.read_bytes():
         return
     if foreign := sorted(names - {TABLE, POLICY, WORK}):

@@ -45,9 +45,9 @@ class EvalCallback(TrainerCallback):  # type: ignore[misc]  # transformers is no
     def __init__(
         self, ppo: PpoConfig, metrics: MetricsLog, evaluate: Callable[[int], object], log: Logger
     ) -> None:
-        """`evaluate` scores the policy after a batch, and every rank calls it."""
+        """`evaluate` scores the policy after the batch of this number; every rank calls it."""
         self._ppo, self._metrics, self._evaluate, self._log = ppo, metrics, evaluate, log
-        self._flat: list[float] = []
+        self._flat: list[float] = []  # share of groups that teach nothing, of each batch
         self._stopwatch = Stopwatch()
 
     def on_step_begin(self, *_: Any, **__: Any) -> None:

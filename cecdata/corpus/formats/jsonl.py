@@ -261,8 +261,10 @@ def _parse_line(row: int, line: bytes, keys: _Keys, source: Source) -> _Parsed |
 
 def _find_text_under(value: dict[str, object], key: str) -> str | None:
     """Return the value under a key as text, or None where it is missing, null or empty."""
-    name = value.get(key)
-    return None if name is None else str(name).encode("utf-8", "backslashreplace").decode() or None
+    found = value.get(key)
+    if found is None:
+        return None
+    return str(found).encode("utf-8", "backslashreplace").decode() or None  # lone surrogates
 
 
 LINES = Format(
