@@ -36,7 +36,7 @@ class Baseline:
             width = model.config.get_text_config().hidden_size
             self.value = ValueNetwork(width, seed)
 
-    def compute_advantages(
+    def subtract_and_fit(
         self, model: PreTrainedModel, prompts: Mapping[str, torch.Tensor], rewards_P_L: torch.Tensor
     ) -> tuple[torch.Tensor, dict[str, float]]:
         """Return the advantages [P, L] of all ranks' groups and their figures, then fit V.
@@ -93,7 +93,7 @@ def compute_advantages(
 def compute_baselines(
     rewards_P_L: torch.Tensor, baseline: str, values_P: torch.Tensor
 ) -> torch.Tensor:
-    """Return the values that are subtracted, broadcastable to [P, L]."""
+    """Return the values that are subtracted: [P, L], or [P, 1] or [] to be broadcast."""
     if baseline == "value":
         return values_P[:, None]
     if baseline == "leave_one_out":
@@ -139,7 +139,7 @@ class ValueNetwork:
         return values_P
 
     def fit(self, features_P_D: torch.Tensor, rewards_P: torch.Tensor) -> None:
-        """Take Adam steps on (V − mean reward)², after V has judged the batch."""
+        """Take Adam steps on (V − reward)², `rewards_P` the mean of each source's candidates."""
         inputs, targets = _normalise_features(features_P_D), rewards_P.detach().float().cpu()
         for _ in range(_STEPS):
             loss = (self._net(inputs).squeeze(-1) - targets).square().mean()

@@ -81,7 +81,7 @@ def measure_distances(embeddings_P_L_D: Vectors) -> FloatArray:
     """
     units = to_unit(embeddings_P_L_D)
     cosines = np.clip(units @ units.swapaxes(-1, -2), -1.0, 1.0)
-    cosines = (cosines + cosines.swapaxes(-1, -2)) / 2
+    cosines = (cosines + cosines.swapaxes(-1, -2)) / 2  # symmetric to the last bit
     apart: FloatArray = 1.0 - cosines
     size = apart.shape[-1]
     apart[..., np.arange(size), np.arange(size)] = 0.0
@@ -102,18 +102,19 @@ def dbscan(
     linked = distances_P_L_L <= radius
     if valid_P_L is not None:
         linked = linked & valid_P_L[:, :, None] & valid_P_L[:, None, :]
-    clustered = linked.sum(axis=2) >= 2
-    # Each candidate takes the lowest index among those linked with it, until nothing changes.
-    first = np.broadcast_to(np.arange(size), linked.shape[:2])
+    clustered_P_L = linked.sum(axis=2) >= 2
+    # The first member of each candidate's cluster: it takes the lowest index among those linked
+    # with it, until nothing changes.
+    first_P_L = np.broadcast_to(np.arange(size), linked.shape[:2])
     while True:
-        lower = np.where(linked, first[:, None, :], size).min(axis=2, initial=size)
-        lower = np.minimum(first, lower)
-        if np.array_equal(lower, first):
+        lower_P_L = np.where(linked, first_P_L[:, None, :], size).min(axis=2, initial=size)
+        lower_P_L = np.minimum(first_P_L, lower_P_L)
+        if np.array_equal(lower_P_L, first_P_L):
             break
-        first = lower
-    is_root = clustered & (first == np.arange(size))
-    numbers = np.take_along_axis(np.cumsum(is_root, axis=1) - 1, first, axis=1)
-    return np.where(clustered, numbers, NOISE)
+        first_P_L = lower_P_L
+    opens_cluster_P_L = clustered_P_L & (first_P_L == np.arange(size))
+    numbers_P_L = np.cumsum(opens_cluster_P_L, axis=1) - 1
+    return np.where(clustered_P_L, np.take_along_axis(numbers_P_L, first_P_L, axis=1), NOISE)
 
 
 def find_largest_cluster(labels_P_L: IntArray, embeddings_P_L_D: Vectors) -> BoolArray:

@@ -1,5 +1,8 @@
 # ruff: noqa: N806, N815 - axes are in the names
-"""Simulated candidates of known quality for each pair, right and wrong."""
+"""Simulated candidates of known quality for each pair, right and wrong.
+
+Axes: P pairs, K columns, one for each candidate of a pair, L candidates drawn from them.
+"""
 
 from __future__ import annotations
 
@@ -73,9 +76,10 @@ def make_bank(pairs: Sequence[Pair], seed: int) -> Bank:
 def list_variants(pair: Pair) -> list[str]:
     """Return right texts other than the target: second valid corrections, other punctuation."""
     text = pair.target
-    others = [text.replace(a, b, 1) for a, b in _SAME if a in text][:1]
-    others += [text.translate(_HALF_WIDTH), text[:-1] if text[-1] == "。" else f"{text}。"]
-    right = [variant for variant in dict.fromkeys(others) if variant not in ("", text, pair.source)]
+    synonymous = [text.replace(word, other, 1) for word, other in _SAME if word in text]
+    other_end = text[:-1] if text[-1] == "。" else f"{text}。"
+    variants = dict.fromkeys([*synonymous[:1], text.translate(_HALF_WIDTH), other_end])
+    right = [variant for variant in variants if variant not in ("", text, pair.source)]
     right = right or [f"{text}！"]
     return [right[position % len(right)] for position in range(VARIANTS)]
 
@@ -83,15 +87,16 @@ def list_variants(pair: Pair) -> list[str]:
 def make_near_miss(pair: Pair, rng: np.random.Generator) -> str:
     """Return the target with one of the source's errors corrected into a wrong homophone."""
     edits = align(pair.source, pair.target)
-    spots = [
+    replaceable = [
         position
         for edit in edits
         for position in range(edit.start, edit.end)
         if position < len(pair.target) and list_homophones(pair.target[position])
     ]
-    if not spots:  # the error is an inserted symbol: change another character instead
+    if not replaceable:  # the error is an inserted symbol: change another character instead
         return make_over_correction(pair.target, rng)
-    return _put_homophone(pair.target, spots[int(rng.integers(len(spots)))], rng)
+    position = replaceable[int(rng.integers(len(replaceable)))]
+    return _put_homophone(pair.target, position, rng)
 
 
 def make_over_correction(text: str, rng: np.random.Generator) -> str:
@@ -99,10 +104,10 @@ def make_over_correction(text: str, rng: np.random.Generator) -> str:
 
     A text without homophones loses its last character.
     """
-    spots = [position for position, sign in enumerate(text) if list_homophones(sign)]
-    if not spots:
+    replaceable = [position for position, sign in enumerate(text) if list_homophones(sign)]
+    if not replaceable:
         return text[:-1]
-    return _put_homophone(text, spots[int(rng.integers(len(spots)))], rng)
+    return _put_homophone(text, replaceable[int(rng.integers(len(replaceable)))], rng)
 
 
 def draw_groups(
@@ -112,12 +117,12 @@ def draw_groups(
     kinds = list(profile)
     weights = np.array([profile[kind] for kind in kinds])
     drawn_P_L = rng.choice(len(kinds), size=(len(bank.pairs), size), p=weights / weights.sum())
-    result = np.zeros(drawn_P_L.shape, np.int64)
+    columns_P_L = np.zeros(drawn_P_L.shape, np.int64)
     for number, kind in enumerate(kinds):
         columns = np.array(bank.find_columns(kind))
-        picked = columns[rng.integers(len(columns), size=drawn_P_L.shape)]
-        result = np.where(drawn_P_L == number, picked, result)
-    return result
+        of_kind_P_L = columns[rng.integers(len(columns), size=drawn_P_L.shape)]
+        columns_P_L = np.where(drawn_P_L == number, of_kind_P_L, columns_P_L)
+    return columns_P_L
 
 
 def _put_homophone(text: str, position: int, rng: np.random.Generator) -> str:

@@ -94,10 +94,10 @@ def diagnose(
         raise InputError(f"a diagnosis needs at least 8 pairs with an error, not {len(wrong)}")
     bank = make_bank(wrong, seed)
     vectors_P_K_D = _encode(bank, encoder)
-    cosines_P_K = np.einsum("pkd,pd->pk", vectors_P_K_D, vectors_P_K_D[:, 0])
+    cosines_P_K = np.einsum("pkd,pd->pk", vectors_P_K_D, vectors_P_K_D[:, 0])  # to the targets
     plausible = [column for kind in KINDS[1:4] for column in bank.find_columns(kind)]
-    missed = cosines_P_K[:, plausible][~bank.flag_right()[:, plausible]]
-    suggested = suggest_constants(missed, config, choose_radius(bank, vectors_P_K_D))
+    wrong_cosines = cosines_P_K[:, plausible][~bank.flag_right()[:, plausible]]
+    suggested = suggest_constants(wrong_cosines, config, choose_radius(bank, vectors_P_K_D))
     rewards = {
         name: _measure_reward(bank, vectors_P_K_D, constants, size, seed)
         for name, constants in (("as given", config), ("calibrated", suggested))
@@ -115,15 +115,17 @@ def diagnose(
     return replace(diagnosis, verdict=tuple(write_verdict(diagnosis)))
 
 
-def suggest_constants(missed: FloatArray, config: RewardConfig, epsilon: float) -> RewardConfig:
-    """Return constants calibrated to the cosines of wrong candidates that are `missed`.
+def suggest_constants(
+    wrong_cosines: FloatArray, config: RewardConfig, epsilon: float
+) -> RewardConfig:
+    """Return constants calibrated to the cosines of wrong candidates to their targets.
 
     τ and β are a low quantile of them and α is well above α*. So nearly every wrong candidate
     earns more than 0, and the differences between near misses, a few thousandths of a cosine, are
     stretched as far as possible. `unchanged` is unset: its value assumes that wrong answers earn 0.
     `epsilon` is that of `choose_radius`.
     """
-    threshold = round(float(np.clip(np.quantile(missed, WRONG_QUANTILE), 0.0, 0.99)), 3)
+    threshold = round(float(np.clip(np.quantile(wrong_cosines, WRONG_QUANTILE), 0.0, 0.99)), 3)
     alpha = min(0.95, round(find_alpha_star(threshold, threshold) + ABOVE_STAR, 2))
     calibrated = replace(config, tau=threshold, beta=threshold, alpha=alpha)
     return replace(calibrated, epsilon=epsilon, unchanged=None)
@@ -132,14 +134,15 @@ def suggest_constants(missed: FloatArray, config: RewardConfig, epsilon: float) 
 def choose_radius(bank: Bank, vectors_P_K_D: FloatArray) -> float:
     """Return the ε with which a cluster is a set of answers that mean the same, as far as seen.
 
-    It is a low quantile of the distances between a right answer, a copy and wrong ones.
+    It is a low quantile of the distances between candidates of two kinds: a right answer, a copy
+    and wrong ones, without garbage and variants.
     """
-    apart_P_K_K = measure_distances(vectors_P_K_D)
-    kinds = [bank.find_columns(kind) for kind in KINDS[:4]]
+    distances_P_K_K = measure_distances(vectors_P_K_D)
+    columns_of_kinds = [bank.find_columns(kind) for kind in KINDS[:4]]
     between = [
-        apart_P_K_K[:, a, b]
-        for pair in itertools.combinations(kinds, 2)
-        for a, b in itertools.product(*pair)
+        distances_P_K_K[:, column, other]
+        for columns, others in itertools.combinations(columns_of_kinds, 2)
+        for column, other in itertools.product(columns, others)
     ]
     return max(_SMALLEST, float(f"{np.quantile(between, APART_QUANTILE):.3g}"))
 
@@ -197,13 +200,13 @@ def _measure_variant_accuracy(
     ranked = []
     kinds = ("variant", "near_miss", "over_correction")
     for variant, *wrong in zip(*(bank.find_columns(kind) for kind in kinds), strict=True):
-        drawn_1_L = np.array([[variant, 1, *wrong]])
-        total_P_L = _compute_rewards(bank, vectors_P_K_D, drawn_1_L, config).total_P_L
-        gain_P_W = total_P_L[:, :1] - total_P_L[:, 1:]
-        ranked.append((np.where(abs(gain_P_W) < _SAME, 0.5, gain_P_W > 0)).mean(axis=1))
+        columns_1_L = np.array([[variant, 1, *wrong]])
+        total_P_L = _compute_rewards(bank, vectors_P_K_D, columns_1_L, config).total_P_L
+        gains = total_P_L[:, :1] - total_P_L[:, 1:]  # over each of the other three
+        ranked.append((np.where(abs(gains) < _SAME, 0.5, gains > 0)).mean(axis=1))
     accuracy_P = np.mean(ranked, axis=0)
-    spread = float(accuracy_P.std(ddof=1)) / math.sqrt(len(accuracy_P))
-    return float(accuracy_P.mean()), float(accuracy_P.mean()) - 3 * spread
+    standard_error = float(accuracy_P.std(ddof=1)) / math.sqrt(len(accuracy_P))
+    return float(accuracy_P.mean()), float(accuracy_P.mean()) - 3 * standard_error
 
 
 def _compute_rewards(
@@ -212,7 +215,8 @@ def _compute_rewards(
     """Return the rewards of groups with these columns; one row of columns serves all sources."""
     drawn_P_L = np.broadcast_to(drawn_P_L, (len(bank.pairs), drawn_P_L.shape[1]))
     texts_P_L = [
-        [row[k] for k in columns] for row, columns in zip(bank.texts_P_K, drawn_P_L, strict=True)
+        [texts[column] for column in columns]
+        for texts, columns in zip(bank.texts_P_K, drawn_P_L, strict=True)
     ]
     sources, targets = zip(*((pair.source, pair.target) for pair in bank.pairs), strict=True)
     vectors_P_L_D = vectors_P_K_D[np.arange(len(texts_P_L))[:, None], drawn_P_L]
@@ -227,12 +231,12 @@ def score_ranking(rewards_P_L: FloatArray, right_P_L: npt.NDArray[np.bool_]) -> 
     Ties count half. None if no group has both.
     """
     better, pairs = 0.0, 0
-    for rewards, right in zip(rewards_P_L, right_P_L, strict=True):
-        wrong = np.sort(rewards[~right])
-        less = np.searchsorted(wrong, rewards[right] - _SAME)
-        at_most = np.searchsorted(wrong, rewards[right] + _SAME)
-        better += float((less + at_most).sum()) / 2  # ties count half
-        pairs += len(wrong) * int(right.sum())
+    for rewards, is_right in zip(rewards_P_L, right_P_L, strict=True):
+        wrong, right = np.sort(rewards[~is_right]), rewards[is_right]
+        lower = np.searchsorted(wrong, right - _SAME)  # how many wrong ones earn less than each
+        at_most = np.searchsorted(wrong, right + _SAME)  # or as much
+        better += float((lower + at_most).sum()) / 2
+        pairs += len(wrong) * len(right)
     return better / pairs if pairs else None
 
 
@@ -250,29 +254,30 @@ def find_favoured(rewards: Mapping[str, RewardFigures]) -> str:
 
 
 def is_useful(rewards: Mapping[str, RewardFigures]) -> bool:
-    """Return whether the favoured reward ranks well and one of them beats exact match."""
-    beyond = any(figures.variant_low > EXACT_MATCH_ACCURACY for figures in rewards.values())
-    return beyond and rewards[find_favoured(rewards)].ranking >= TEACHES_SLOWLY
+    """Return whether the favoured reward ranks well, and any reward beats exact match."""
+    beats = any(figures.variant_low > EXACT_MATCH_ACCURACY for figures in rewards.values())
+    return beats and rewards[find_favoured(rewards)].ranking >= TEACHES_SLOWLY
 
 
 def write_verdict(diagnosis: Diagnosis) -> list[str]:
     """Return the meaning of the figures in sentences; the first one is the answer."""
-    printed, calibrated = diagnosis.rewards["as given"], diagnosis.rewards["calibrated"]
+    stated, calibrated = diagnosis.rewards["as given"], diagnosis.rewards["calibrated"]
     best = diagnosis.rewards[diagnosis.favoured]
-    lines, answer = _compare_exact_match(diagnosis, best), _recommend(diagnosis, best)
-    equals_exact_match = best.variant_low <= EXACT_MATCH_ACCURACY and best.ranking >= TEACHES_SLOWLY
-    lines.insert(len(lines) if equals_exact_match and not diagnosis.teaches else 0, answer)
-    if printed.config.alpha <= printed.alpha_star:
-        more_terms = printed.config.additional_weight or printed.config.unchanged is not None
+    comparison, advice = _compare_exact_match(diagnosis, best), _recommend(diagnosis, best)
+    # The answer about a reward that ranks well, but no better than exact match, is just that.
+    only_as_good = best.ranking >= TEACHES_SLOWLY and not diagnosis.teaches
+    lines = [*comparison, advice] if only_as_good else [advice, *comparison]
+    if stated.config.alpha <= stated.alpha_star:
+        more_terms = stated.config.additional_weight or stated.config.unchanged is not None
         apart = ", which does not take the reward's other terms into account" if more_terms else ""
         lines.append(
-            f"α = {printed.config.alpha:g} is not above α* = {printed.alpha_star:.3f}{apart}. A "
+            f"α = {stated.config.alpha:g} is not above α* = {stated.alpha_star:.3f}{apart}. A "
             "lone right candidate among copies earned more than a copy in "
-            f"{printed.lone_wins:.0%} of groups (calibrated: {calibrated.lone_wins:.0%})."
+            f"{stated.lone_wins:.0%} of groups (calibrated: {calibrated.lone_wins:.0%})."
         )
     lines.append(
         "DBSCAN puts the right answer and copies of the source into one cluster in "
-        f"{printed.joined:.0%} of the groups with ε {printed.config.epsilon:g}, in "
+        f"{stated.joined:.0%} of the groups with ε {stated.config.epsilon:g}, in "
         f"{calibrated.joined:.0%} with ε {calibrated.config.epsilon:g}."
     )
     if calibrated.joined > MOST_JOINED:

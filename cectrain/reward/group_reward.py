@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from statistics import fmean
 
 import numpy as np
 
@@ -93,25 +94,19 @@ def measure_behaviour(
 
     A rate without a denominator is left out.
     """
-    # candidates: `clean` and `wrong` are those of sources without and with errors
-    exact, copied, changed, empty, clean, wrong = 0, 0, 0, 0, 0, 0
-    erroneous, reached, mixed = 0, 0, 0  # groups of an erroneous source
-    for source, target, group in zip(sources, targets, groups, strict=True):
-        is_clean = source == target
-        if not is_clean:
-            right = sum(text == target for text in group)
-            erroneous, reached = erroneous + 1, reached + (right > 0)
-            mixed += 0 < right < len(group)
-        for text in group:
-            clean, wrong = clean + is_clean, wrong + (not is_clean)
-            exact += not is_clean and text == target
-            copied += not is_clean and text == source
-            changed += is_clean and text != target
-            empty += not text
-    figures = {"empty_rate": empty / max(1, clean + wrong)}
-    if wrong:
-        figures |= {"exact_rate": exact / wrong, "copy_rate": copied / wrong}
-        figures |= {"reached_share": reached / erroneous, "mixed_share": mixed / erroneous}
+    rows = list(zip(sources, targets, groups, strict=True))
+    erroneous = [row for row in rows if row[0] != row[1]]
+    clean = [row for row in rows if row[0] == row[1]]
+    figures = {"empty_rate": fmean(not text for group in groups for text in group)}
+    if erroneous:
+        exact = [[text == target for text in group] for _, target, group in erroneous]
+        figures |= {
+            "exact_rate": fmean(flag for flags in exact for flag in flags),
+            "copy_rate": fmean(text == source for source, _, group in erroneous for text in group),
+            "reached_share": fmean(any(flags) for flags in exact),
+            "mixed_share": fmean(any(flags) and not all(flags) for flags in exact),
+        }
     if clean:
-        figures["over_correction_rate"] = changed / clean
+        changed = (text != target for _, target, group in clean for text in group)
+        figures["over_correction_rate"] = fmean(changed)
     return figures
