@@ -60,7 +60,9 @@ def naming_full_disk(folder: Path) -> Iterator[None]:
 def seal_folder(folder: Path, step: int) -> None:
     """Write the proof of a folder's files, after all of them are on the disk."""
     files = {}
-    for path in sorted(p for p in folder.rglob("*") if p.is_file() and p.name != PROOF):
+    for path in sorted(folder.rglob("*")):
+        if not path.is_file() or path.name == PROOF:
+            continue
         record = durable.sha256_of(path)
         files[path.relative_to(folder).as_posix()] = [record.sha256, record.bytes]
     with naming_errors(folder):
@@ -70,7 +72,7 @@ def seal_folder(folder: Path, step: int) -> None:
         fsync_folder(folder.parent)
 
 
-def step_of(folder: Path) -> int | None:
+def read_step(folder: Path) -> int | None:
     """Return a checkpoint's step; None if a file is missing, cut short or changed."""
     try:
         body = unseal_object((folder / PROOF).read_bytes())
@@ -84,6 +86,7 @@ def step_of(folder: Path) -> int | None:
 
 
 def _is_whole(path: Path, proof: Json) -> bool:
+    """Return whether a file has the digest and the size of its proof."""
     record = durable.sha256_of(path)
     return proof == [record.sha256, record.bytes]
 
@@ -93,7 +96,7 @@ def find_newest(
 ) -> tuple[Path, int] | None:
     """Return the latest whole checkpoint below `parent` and its step; log damaged ones after it."""
     for _, folder in sorted(_find_numbered(parent), reverse=True):
-        step = step_of(folder)
+        step = read_step(folder)
         if step is not None:
             return folder, step
         log(f"{folder.name} is damaged and is skipped")
@@ -112,8 +115,9 @@ def remove_older(parent: Path, keep: int, step: int) -> None:
     Those beyond `step` go, too: they were damaged, or the run would have resumed from them.
     """
     numbered = sorted(_find_numbered(parent))
-    before = [folder for number, folder in numbered if number <= step]
-    for folder in [*before[:-keep], *(folder for number, folder in numbered if number > step)]:
+    up_to_step = [folder for number, folder in numbered if number <= step]
+    beyond = [folder for number, folder in numbered if number > step]
+    for folder in [*up_to_step[:-keep], *beyond]:
         # One that cannot be removed now does no harm.
         with contextlib.suppress(OSError):
             shutil.rmtree(folder)

@@ -268,9 +268,10 @@ def check_shares(ppo: PpoConfig, processes: int = 1) -> None:
 
 def _set_value(tree: dict[str, object], path: Sequence[str], value: object, text: str) -> None:
     """Set the value of nested settings at a path; `text` is what the user wrote."""
-    for name in path[:-1]:
-        inner = tree.setdefault(name, {})
-        if not isinstance(inner, dict):
+    *sections, last = path
+    for name in sections:
+        section = tree.setdefault(name, {})
+        if not isinstance(section, dict):
             raise UsageError(f"--set {text}: {name} is a value, so it has no keys")
-        tree = inner
-    tree[path[-1]] = value
+        tree = section
+    tree[last] = value

@@ -27,7 +27,10 @@ _PPO_ONLY = 1707  # added to the seed for the draw of sentences for PPO alone
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A pair; `copy` numbers the corrupted copies of a sentence."""
+    """A sentence with errors and without, and the operator that made them.
+
+    `id` is that of the sentence, and `copy` numbers its corrupted copies.
+    """
 
     id: int
     copy: int
@@ -103,23 +106,32 @@ def sample(
     """
     facts = dataset.manifest.configuration if isinstance(dataset, Dataset) else {}
     copies = facts.get("copies")
-    turns = np.uint64(copies if isinstance(copies, int) and copies > 0 else 1)
-    best: list[tuple[int, Pair]] = []
+    copies = copies if isinstance(copies, int) and copies > 0 else 1
+    ranked: list[tuple[int, Pair]] = []  # those with the lowest ranks so far
     for stored in dataset.batches(split, COLUMNS):
-        usable = np.ones(len(stored), np.bool_) if limit is None else longest_sides(stored) <= limit
+        usable = np.ones(len(stored), np.bool_)
+        if limit is not None:
+            usable &= measure_longer_sides(stored) <= limit
         if tuning is not None:
             usable &= is_in_tuning_part(view_ids(stored)) == tuning
         batch = stored.filter(usable)
-        ids = view_ids(batch)
-        copy = np.asarray(batch.column("copy")).astype(np.uint64)
-        turn = (copy + _mix(ids, seed)) % turns
-        draw = (turn << np.uint64(48)) | (_mix(ids + copy, seed + 1) >> np.uint64(16))
-        least = np.argsort(draw, kind="stable")[:count]
-        rows = batch.take(least).to_pydict()
+        ranks = _rank_pairs(batch, copies, seed)
+        lowest = np.argsort(ranks, kind="stable")[:count]
+        rows = batch.take(lowest).to_pydict()
         pairs = (Pair(*row) for row in zip(*(rows[name] for name in COLUMNS), strict=True))
-        best = sorted([*best, *zip(draw[least].tolist(), pairs, strict=True)], key=lambda p: p[0])
-        del best[count:]
-    return [pair for _, pair in best]
+        ranked += zip(ranks[lowest].tolist(), pairs, strict=True)
+        ranked = sorted(ranked, key=lambda entry: entry[0])[:count]
+    return [pair for _, pair in ranked]
+
+
+def _rank_pairs(batch: pa.RecordBatch, copies: int, seed: int) -> npt.NDArray[np.uint64]:
+    """Return the random rank of each pair: its turn among the copies of its sentence, then a draw.
+
+    The turn, which is another one in each sentence, is in the upper 16 bits.
+    """
+    ids, copy = view_ids(batch), np.asarray(batch.column("copy")).astype(np.uint64)
+    turns = (copy + _mix(ids, seed)) % np.uint64(copies)
+    return (turns << np.uint64(48)) | (_mix(ids + copy, seed + 1) >> np.uint64(16))
 
 
 def draw_held_out(
@@ -172,6 +184,7 @@ def draw_ids(ids: npt.NDArray[np.uint64], count: int) -> npt.NDArray[np.uint64]:
 
 def is_for_ppo_only(ids: npt.NDArray[np.uint64], share: float, seed: int) -> npt.NDArray[np.bool_]:
     """Return which sentences no supervised step sees, drawn by (seed, id)."""
+    # 53 bits, as many as a float has
     drawn = _mix(np.asarray(ids, np.uint64), seed + _PPO_ONLY) >> np.uint64(11)
     return drawn < np.uint64(share * 2**53)
 
@@ -193,7 +206,7 @@ def mix_in_clean(pair: Pair, share: float, seed: int) -> Pair:
     return replace(pair, source=pair.target, operator=UNCHANGED) if draw < share else pair
 
 
-def longest_sides(batch: pa.RecordBatch | pa.Table) -> npt.NDArray[np.int32]:
+def measure_longer_sides(batch: pa.RecordBatch | pa.Table) -> npt.NDArray[np.int32]:
     """Return the code points of each pair's longer side."""
     sides = (pc.utf8_length(batch.column(name)) for name in ("source", "target"))
     return np.asarray(np.maximum(*(np.asarray(side) for side in sides)), np.int32)

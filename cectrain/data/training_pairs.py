@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,17 +29,19 @@ from cectrain.data.shards import LabelledPairs, Pair, PairSource
 if TYPE_CHECKING:
     import datasets
 
-Corrupt = Callable[[Sequence[Pair], int], list[Pair]]
-# number of columns → what they are, where no first line names them; a label is no id
+Corrupt = Callable[[Sequence[Pair], int], list[Pair]]  # receives stored pairs and the epoch
 _SCHEMA = pa.schema([PAIR.field(name) for name in shards.COLUMNS])
 _COPIES = 2**15  # values of the column `copy`
+_LIMIT_EPOCH = 2**31 - 1  # in place of an epoch, for the draw of `data.limit` pairs
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingPairs:
     """The training split as a table; a pair is a function of (position, epoch) alone.
 
-    read: what makes a text of a pair one that the policy can read; None: nothing.
+    clean_share: the share of pairs whose source becomes their target. corrupt: what puts new errors
+    into the pairs of an epoch; None: they keep those that are stored. read: what makes a text of a
+    pair one that the policy can read; None: nothing.
     """
 
     table: datasets.Dataset
@@ -95,13 +97,17 @@ class TrainingPairs:
         return sft, ppo
 
     def read_batch(self, step: int, size: int) -> list[Pair]:
-        """Return the pairs of a step; each epoch has its own order (see `shards.order_rows`)."""
-        first, total = step * size, len(self)
+        """Return the pairs of a step; each epoch has its own order (see `shards.order_rows`).
+
+        A batch may begin in one epoch and end in the next.
+        """
+        first, stop, total = step * size, (step + 1) * size, len(self)  # pairs, through all epochs
         pairs: list[Pair] = []
-        for epoch in range(first // total, (first + size - 1) // total + 1):
+        for epoch in range(first // total, (stop - 1) // total + 1):
             before = epoch * total
-            part = slice(max(first - before, 0), min(first + size - before, total))
-            pairs += self.take(shards.order_rows(total, self.seed, epoch)[part].tolist(), epoch)
+            order = shards.order_rows(total, self.seed, epoch)
+            positions = order[max(first - before, 0) : stop - before]
+            pairs += self.take(positions.tolist(), epoch)
         return pairs
 
 
@@ -124,14 +130,14 @@ def select_pairs(
             )
         corrupt = make_corruption(dataset)
     table = pa.Table.from_batches(dataset.batches(shards.TRAIN, shards.COLUMNS))
-    usable = shards.longest_sides(table) <= max_chars
+    usable = shards.measure_longer_sides(table) <= max_chars
     if config.tuning:
         usable &= ~shards.is_in_tuning_part(shards.view_ids(table))
     positions = np.flatnonzero(usable)
     if not len(positions):
         raise shards.explain_too_long(dataset.path, max_chars)
     if config.limit is not None:
-        chosen = shards.order_rows(len(positions), seed, -1 % 2**31)[: config.limit]
+        chosen = shards.order_rows(len(positions), seed, _LIMIT_EPOCH)[: config.limit]
         positions = positions[np.sort(chosen)]
     chosen_pairs = datasets.Dataset(table).select(positions)
     return TrainingPairs(chosen_pairs, config.clean_share, seed, corrupt)
@@ -150,25 +156,23 @@ def make_corruption(dataset: Dataset) -> Corrupt:
     config = engine.config
 
     def corrupt(pairs: Sequence[Pair], epoch: int) -> list[Pair]:
+        # all copies of the first sentence, then those of the second, and so on
         drawn = engine.with_seed(config.seed + 1 + epoch).pairs(_to_sentences(pairs)).table
-        rows = drawn.take(
-            pa.array([position * config.copies + pair.copy for position, pair in enumerate(pairs)])
-        )
-        columns: Mapping[str, list[object]] = {
-            name: rows.column(name).to_pylist() for name in ("source", "operator", "distance")
-        }
-        return [
-            replace(pair, source=str(source), operator=str(operator))
-            if operator == shards.UNCHANGED or 0 < int(str(distance)) <= config.max_distance
-            else pair
-            for pair, source, operator, distance in zip(pairs, *columns.values(), strict=True)
-        ]
+        places = [position * config.copies + pair.copy for position, pair in enumerate(pairs)]
+        rows = drawn.select(["source", "operator", "distance"]).take(pa.array(places)).to_pylist()
+        corrupted = []
+        for pair, row in zip(pairs, rows, strict=True):
+            unchanged = row["operator"] == shards.UNCHANGED
+            if unchanged or 0 < row["distance"] <= config.max_distance:
+                pair = replace(pair, source=row["source"], operator=row["operator"])  # noqa: PLW2901
+            corrupted.append(pair)
+        return corrupted
 
     return corrupt
 
 
 def _to_sentences(pairs: Sequence[Pair]) -> pa.RecordBatch:
-    """Return the targets of pairs as a batch of the schema SENTENCE."""
+    """Return the targets of pairs as a batch of the schema SENTENCE, without origins."""
     return pa.RecordBatch.from_arrays(
         [
             pa.array(shards.to_unsigned([pair.id for pair in pairs]).view(np.int64)),
@@ -180,17 +184,17 @@ def _to_sentences(pairs: Sequence[Pair]) -> pa.RecordBatch:
 
 
 def labelled_pairs(path: Path, held_out: Path | None, count: int) -> LabelledPairs:
-    """Read training pairs from `path`, and pairs to score on from the file `draw_held_out`.
+    """Read training pairs from `path`, and pairs to score on from the file `held_out`.
 
     Without that file a tenth of the targets, at most `count`, are held out with all of their pairs,
     drawn by id. Pairs of equal sides are clean sentences. Raises InputError with the number of a
     line with other columns, if the sides of most pairs do not belong together, or if nothing can be
     held out.
     """
-    table, remark = _read_and_judge(path, ", or a dataset that `cecdata build` wrote")
+    table, remark = _read_table(path, ", or a dataset that `cecdata build` wrote")
     digests = {path.name: sha256_of(path).sha256}
     if held_out is not None:
-        scoring, _ = _read_and_judge(held_out)
+        scoring, _ = _read_table(held_out)
         digests[f"{shards.HELD_OUT}/{held_out.name}"] = sha256_of(held_out).sha256
         shared = pc.sum(pc.is_in(scoring["id"], table["id"])).as_py()
         if shared:
@@ -206,51 +210,58 @@ def labelled_pairs(path: Path, held_out: Path | None, count: int) -> LabelledPai
             f"{path}: all pairs have the same target, so none can be held out for scoring: add "
             "pairs, or name a file with --held-out"
         )
-    drawn = np.isin(ids, shards.draw_ids(targets, max(1, min(count, len(targets) // 10))))
+    count = max(1, min(count, len(targets) // 10))
+    is_drawn = np.isin(ids, shards.draw_ids(targets, count))
     parts = {
-        shards.TRAIN: table.filter(pa.array(~drawn)),
-        shards.HELD_OUT: table.filter(pa.array(drawn)),
+        shards.TRAIN: table.filter(pa.array(~is_drawn)),
+        shards.HELD_OUT: table.filter(pa.array(is_drawn)),
     }
     return LabelledPairs(path, digests, parts, remark)
 
 
 def read_pairs(path: Path) -> tuple[Pair, ...]:
     """Return the pairs of a file. Raises InputError as `labelled_pairs` does."""
-    columns = _read_and_judge(path)[0].select(shards.COLUMNS).to_pydict().values()
+    columns = _read_table(path)[0].select(shards.COLUMNS).to_pydict().values()
     return tuple(Pair(*row) for row in zip(*columns, strict=True))
 
 
-def _read_and_judge(path: Path, others: str = "") -> tuple[pa.Table, str]:
-    """Return the pairs of a file, and a sentence on those that are doubtful.
+def _read_table(path: Path, others: str = "") -> tuple[pa.Table, str]:
+    """Return the pairs of a file, and a remark on those that are doubtful; "" without any.
 
     others: what else may be named in its place, for a message.
     """
     if not path.exists() or path.is_dir():
         raise InputError(f"{path} is not a file: name a file of labelled pairs{others}")
-    rows = []
-    seen: Counter[str] = Counter()
+    columns: dict[str, list[Any]] = {"copy": [], "source": [], "target": [], "operator": []}
+    copies: Counter[str] = Counter()  # of each target so far
     doubtful: list[int] = []  # numbers of lines whose sides have little in common
     for number, where, texts in read_texts(path, ("source", "target"), PAIRS):
         for name in ("source", "target"):
             if not texts[name].strip():
                 raise InputError(f"{where}: the {name} is empty: write a pair, or remove the line")
         source, target = texts["source"], texts["target"]
-        operator = shards.UNCHANGED if source == target else "labelled"
         if Levenshtein.normalized_similarity(source, target) < ALIKE:
             doubtful.append(number)
-        rows.append((seen[target] % _COPIES, source, target, operator))
-        seen[target] += 1
-    if not rows:
+        columns["copy"].append(copies[target] % _COPIES)
+        columns["source"].append(source)
+        columns["target"].append(target)
+        columns["operator"].append(shards.UNCHANGED if source == target else "labelled")
+        copies[target] += 1
+    count = len(columns["copy"])
+    if not count:
         raise InputError(f"{path} has no pairs: write a source, a tab and a target on each line")
-    remark = ""
-    if doubtful:
-        remark = (
-            f"in {len(doubtful):,} of {len(rows):,} pairs, more than half of the characters "
-            f"differ; the first is line {doubtful[0]}."
-        )
-    if 2 * len(doubtful) > len(rows):
+    ids = make_id_column(pa.array(columns["target"]))
+    return pa.table({"id": ids, **columns}, _SCHEMA), _remark_on_doubtful(path, doubtful, count)
+
+
+def _remark_on_doubtful(path: Path, doubtful: Sequence[int], count: int) -> str:
+    """Return a sentence on the doubtful lines; raise InputError if most of `count` pairs are."""
+    if not doubtful:
+        return ""
+    remark = (
+        f"in {len(doubtful):,} of {count:,} pairs, more than half of the characters differ; the "
+        f"first is line {doubtful[0]}."
+    )
+    if 2 * len(doubtful) > count:
         raise InputError(f"{path}: {remark} Check that source and target belong together")
-    copies, *columns = zip(*rows, strict=True)
-    named = dict(zip(("source", "target", "operator"), map(pa.array, columns), strict=True))
-    ids = make_id_column(named["target"])
-    return pa.table({"id": ids, "copy": pa.array(copies, pa.int16()), **named}, _SCHEMA), remark
+    return remark

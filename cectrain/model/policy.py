@@ -29,7 +29,7 @@ def load_policy(config: PolicyConfig, device: str = "auto") -> Policy:
 
     Raises InputError where nothing loads.
     """
-    prompts.find_prompt(config.prompt)
+    prompts.find_prompt(config.prompt)  # an unknown one is refused before the model is read
     return load(config.name, config.prompt, device)
 
 

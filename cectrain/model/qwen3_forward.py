@@ -37,10 +37,11 @@ class Norm(torch.autograd.Function):  # type: ignore[misc]
     def backward(ctx, gradient):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN205
         """Return the gradients of the states and of the weight."""
         unit, scale, weight = ctx.saved_tensors
-        wide, unit = gradient.float(), unit.float()
-        of_weight = (wide * unit).reshape(-1, unit.shape[-1]).sum(0)
-        wide = wide * weight
-        of_states = scale * (wide - unit * (wide * unit).mean(-1, keepdim=True))
+        of_output, unit = gradient.float(), unit.float()
+        of_weight = (of_output * unit).reshape(-1, unit.shape[-1]).sum(0)
+        of_unit = of_output * weight
+        # less the part along the state, whose length does not change the output
+        of_states = scale * (of_unit - unit * (of_unit * unit).mean(-1, keepdim=True))
         return of_states.to(gradient.dtype), of_weight, None
 
 
@@ -49,18 +50,22 @@ class Head(torch.autograd.Function):  # type: ignore[misc]
 
     @staticmethod
     def forward(ctx, states, head, wanted, temperature):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN205
-        """Return log-probabilities [rows] of the tokens `wanted`, and entropies."""
+        """Return log-probabilities [rows] of the tokens `wanted`, and entropies.
+
+        `states` are [rows, width], and the head is [vocabulary, width].
+        """
         log_probs, entropies = torch.empty(len(wanted)), torch.empty(len(wanted))
+        # of −log-probability by each logit, before the temperature: p − 1 at the token, p elsewhere
         slope = torch.empty(len(wanted), len(head), dtype=states.dtype)
         for start in range(0, len(wanted), ROWS):
-            part, written = slice(start, start + ROWS), wanted[start : start + ROWS, None]
+            part, tokens = slice(start, start + ROWS), wanted[start : start + ROWS, None]
             logits = (states[part] @ head.t()).float().div_(temperature)
             total = logits.logsumexp(-1, keepdim=True)
-            log_probs[part] = (logits.gather(1, written) - total)[:, 0]
+            log_probs[part] = (logits.gather(1, tokens) - total)[:, 0]
             chances = (logits - total).exp_()
             entropies[part] = total[:, 0] - logits.mul_(chances).sum(-1)
             # p − 1 before it is rounded: in bf16 a p of 0.999 is 1.
-            slope[part] = chances.scatter_add_(1, written, torch.full(written.shape, -1.0))
+            slope[part] = chances.scatter_add_(1, tokens, torch.full(tokens.shape, -1.0))
         ctx.save_for_backward(states, head, slope)
         ctx.temperature = temperature
         ctx.mark_non_differentiable(entropies)
@@ -121,14 +126,17 @@ def answer_log_probs(
         hidden, wanted = split_at_answers(model, ids, labels, dtype)
         head = model.lm_head.weight.to(dtype)
         log_probs, _ = Head.apply(hidden, head, wanted, temperature)
-        owner = (labels[:, 1:] >= 0).nonzero(as_tuple=True)[0]
-        return torch.zeros(len(ids)).index_add_(0, owner, log_probs)
+        rows = (labels[:, 1:] >= 0).nonzero(as_tuple=True)[0]  # of each labelled token
+        return torch.zeros(len(ids)).index_add_(0, rows, log_probs)
 
 
 def split_at_answers(
     model: PreTrainedModel, ids: torch.Tensor, labels: torch.Tensor, dtype: torch.dtype
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the normed state one position before each label [tokens, width], and the labels."""
+    """Return the normed state that predicts each label [tokens, width], and the labels [tokens].
+
+    It is the state of the token before.
+    """
     states = run_layers(model, ids, dtype)
     positions = (labels[:, 1:] >= 0).nonzero(as_tuple=True)
     hidden = states[:, :-1][positions]
@@ -164,8 +172,12 @@ def _attend_to_keys(
     angles: tuple[torch.Tensor, torch.Tensor],
     later: torch.Tensor,
 ) -> torch.Tensor:
-    """Return the grouped-query attention of one layer, [rows, length, width] as `states`."""
+    """Return the grouped-query attention of one layer, [rows, length, width] as `states`.
+
+    `later` is added to the scores [length, length] of each position: it hides those behind it.
+    """
     config, (rows, length, _), dtype = model.config, states.shape, states.dtype
+    # each head of keys and values is shared by several of queries
     heads, shared = config.num_attention_heads, config.num_key_value_heads
     size = config.head_dim
     weight = torch.cat([layer.q_proj.weight, layer.k_proj.weight, layer.v_proj.weight]).to(dtype)
@@ -212,12 +224,13 @@ def log_probs_and_entropies(
     right, as TRL has them. Padding gets arbitrary finite values. Entropies have no gradient.
     """
     rows, positions = ids.shape
-    # The lean pass supports padding on the right only, so each row is shifted to the left edge.
-    before = mask.argmax(dim=1, keepdim=True)
-    moved = (torch.arange(positions) + before).clamp(max=positions - 1)
-    states = run_layers(model, ids.gather(1, moved), dtype)
-    at = positions - written - 1 + torch.arange(written) - before
-    hidden = states.gather(1, at[:, :, None].expand(-1, -1, states.shape[2]))
+    # `run_layers` supports padding on the right only, so each row is shifted to the left edge.
+    padding = mask.argmax(dim=1, keepdim=True)
+    shifted = (torch.arange(positions) + padding).clamp(max=positions - 1)
+    states = run_layers(model, ids.gather(1, shifted), dtype)
+    # the state that predicts a token is that of the token before
+    predicting = positions - written - 1 + torch.arange(written) - padding
+    hidden = states.gather(1, predicting[:, :, None].expand(-1, -1, states.shape[2]))
     last = model.model.norm
     hidden = Norm.apply(hidden, last.weight, last.variance_epsilon)
     log_probs, entropies = Head.apply(

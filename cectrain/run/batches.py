@@ -63,21 +63,25 @@ class GroupSampler(Sampler[int]):  # type: ignore[misc]  # torch is not followed
         """Yield the epoch's positions, group by group."""
         self._view.epoch = self._epoch
         order = shards.order_rows(len(self._pairs), self._pairs.seed, self._epoch)
-        drawn = order[: len(order) // self._groups * self._groups].reshape(-1, self._groups)
-        for start in range(0, len(drawn), self._buckets):
-            for batch in self._sort_by_length(drawn[start : start + self._buckets], start).tolist():
+        batches = order[: len(order) // self._groups * self._groups].reshape(-1, self._groups)
+        for first in range(0, len(batches), self._buckets):
+            pool = batches[first : first + self._buckets]
+            for batch in self._sort_by_length(pool, first).tolist():
                 for _ in range(self._repeats):
                     for position in batch:
                         yield from [position] * self._size
 
-    def _sort_by_length(self, batches: npt.NDArray[np.int64], start: int) -> npt.NDArray[np.int64]:
-        """Return the same sources with similar lengths in each batch, [batches, groups]."""
+    def _sort_by_length(self, batches: npt.NDArray[np.int64], first: int) -> npt.NDArray[np.int64]:
+        """Return the same sources with similar lengths in each batch, [batches, groups].
+
+        The number of the first of these batches seeds their order.
+        """
         if self._lengths is None:
             return batches
-        drawn = batches.ravel()
-        positions = drawn[np.argsort(self._lengths[drawn], kind="stable")].reshape(batches.shape)
-        turns = shards.order_rows(len(batches), self._pairs.seed, 1 + self._epoch + start)
-        return np.asarray(positions[turns])
+        sources = batches.ravel()
+        by_length = sources[np.argsort(self._lengths[sources], kind="stable")]
+        turns = shards.order_rows(len(batches), self._pairs.seed, 1 + self._epoch + first)
+        return np.asarray(by_length.reshape(batches.shape)[turns])
 
 
 class View:
@@ -101,29 +105,30 @@ class View:
         }
 
 
-def select(
+def choose_sources(
     policy: Policy,
-    inputs: Sequence[dict[str, Any]],
+    rows: Sequence[dict[str, Any]],
     size: int,
     oversampling: int,
     temperature: float,
 ) -> tuple[list[dict[str, Any]], dict[str, float]]:
-    """Return one of each `oversampling` sources, `size` times in a row, and figures for the log.
+    """Return the rows of the sources to learn from, and figures for the log.
 
-    `inputs` are the trainer's rows, each source `size // oversampling` times in a row.
+    One source in `oversampling` is chosen, by its reward variance, and stands `size` times in a
+    row; in `rows`, those of the trainer, each stands `size // oversampling` times in a row.
     """
     if oversampling == 1:
-        return list(inputs), {}
-    candidates = inputs[:: size // oversampling]
-    pairs = [Pair(0, 0, row["source"], row["target"], "") for row in candidates]
+        return list(rows), {}
+    sources = rows[:: size // oversampling]
+    pairs = [Pair(0, 0, row["source"], row["target"], "") for row in sources]
     variance = find_reward_variance(policy, pairs, temperature)
     order = variance.argsort(descending=True, stable=True)  # the first of equal ones
-    positions = sorted(order[: len(inputs) // size].tolist())
+    chosen = sorted(order[: len(rows) // size].tolist())
     figures = {
-        "reward_variance": float(variance[positions].mean()),
+        "reward_variance": float(variance[chosen].mean()),
         "reward_variance_seen": float(variance.mean()),
     }
-    return [candidates[position] for position in positions for _ in range(size)], figures
+    return [sources[position] for position in chosen for _ in range(size)], figures
 
 
 def find_reward_variance(policy: Policy, pairs: Sequence[Pair], temperature: float) -> torch.Tensor:
@@ -134,15 +139,17 @@ def find_reward_variance(policy: Policy, pairs: Sequence[Pair], temperature: flo
     its candidates.
     """
     probability = torch.empty(len(pairs))
-    walk = sorted(range(len(pairs)), key=lambda position: (len(pairs[position].target), position))
-    for start in range(0, len(walk), _ROWS):
-        positions = walk[start : start + _ROWS]
-        answers = _log_probs(policy, [pairs[position] for position in positions], temperature)
-        probability[positions] = answers.double().exp().float().cpu()
+    lengths = [len(pair.target) for pair in pairs]
+    by_length = sorted(range(len(pairs)), key=lengths.__getitem__)
+    for start in range(0, len(pairs), _ROWS):
+        positions = by_length[start : start + _ROWS]
+        alike = [pairs[position] for position in positions]
+        log_probs = _compute_log_probs(policy, alike, temperature)
+        probability[positions] = log_probs.double().exp().float().cpu()
     return probability * (1 - probability)
 
 
-def _log_probs(policy: Policy, pairs: Sequence[Pair], temperature: float) -> torch.Tensor:
+def _compute_log_probs(policy: Policy, pairs: Sequence[Pair], temperature: float) -> torch.Tensor:
     """Return the log-probability of each pair's target at this temperature, [pairs]."""
     model, batch = policy.model, collate(policy, pairs)
     if qwen3_forward.is_supported(model):
@@ -151,63 +158,68 @@ def _log_probs(policy: Policy, pairs: Sequence[Pair], temperature: float) -> tor
         )
     with speculative.pause_training(model):
         logits, labels = answer_logits(model, batch)
-    logp = torch.log_softmax(logits.float() / temperature, -1)
-    logp = logp.gather(2, labels.clamp(min=0)[:, :, None])[:, :, 0]
-    return logp.where(labels != IGNORED, 0.0).sum(1)
+    of_vocabulary = torch.log_softmax(logits.float() / temperature, -1)
+    of_labels = of_vocabulary.gather(2, labels.clamp(min=0)[:, :, None])[:, :, 0]
+    return of_labels.where(labels != IGNORED, 0.0).sum(1)
 
 
-_GIVEN = ("prompt_ids", "prompt_mask")
-_WRITTEN = ("completion_ids", "completion_mask", "old_per_token_logps", "sampling_per_token_logps")
+# columns of TRL's batch with a value for each token
+_OF_PROMPTS = ("prompt_ids", "prompt_mask")
+_OF_CANDIDATES = (
+    "completion_ids", "completion_mask", "old_per_token_logps", "sampling_per_token_logps",
+)  # fmt: skip
 _TINY = 1e-6  # smaller advantages are rounding errors of 0
 
 
 def drop_zero_advantages(out: Mapping[str, Any], passes: int) -> dict[str, Any]:
-    """Return a batch of fewer rows with the same gradient.
+    """Return TRL's batch, a row for each candidate, in fewer rows with the same gradient.
 
     A candidate with advantage 0 has no gradient, and equal candidates of one source have equal
     gradients: they become one row with the sum of their advantages. The loss is a mean over rows,
     so advantages are scaled by rows kept / all rows. The number of rows stays a multiple of
-    `passes`, if necessary with rows of advantage 0. Columns of padding are removed. This is exact
-    for the clipped objective.
+    `passes`, the backward passes over the batch, if necessary with rows of advantage 0. Columns of
+    padding are removed. This is exact for the clipped objective.
     """
-    weights = out["advantages"]
-    total = len(weights)
-    chosen, summed = _merge_equal(out, weights)
-    short = -len(chosen) % passes if chosen else passes  # rows to add
-    spare = sorted(set(range(total)) - set(chosen))[:short]
-    rows = torch.tensor([*chosen, *spare], device=weights.device)
+    advantages = out["advantages"]
+    total = len(advantages)
+    chosen, sums = _merge_equal(out)
+    missing = -len(chosen) % passes if chosen else passes
+    spare = sorted(set(range(total)) - set(chosen))[:missing]
+    rows = torch.tensor([*chosen, *spare], device=advantages.device)
     batch = {
         name: value[rows] if torch.is_tensor(value) and value.shape[:1] == (total,) else value
         for name, value in out.items()
     }
-    values = torch.tensor([*summed, *[0.0] * len(spare)], device=weights.device)
-    batch["advantages"] = (values * (len(rows) / total)).to(weights)
+    values = torch.tensor([*sums, *[0.0] * len(spare)], device=advantages.device)
+    batch["advantages"] = (values * (len(rows) / total)).to(advantages)
     return _trim_padding(batch)
 
 
-def _merge_equal(out: Mapping[str, Any], weights: torch.Tensor) -> tuple[list[int], list[float]]:
-    """Return the first rows of equal candidates and the sums of their advantages, without 0."""
-    tokens = torch.cat([out["prompt_ids"], out["completion_ids"]], dim=1)
+def _merge_equal(out: Mapping[str, Any]) -> tuple[list[int], list[float]]:
+    """Return the row of each different candidate, and the sum of the advantages of its equals.
+
+    It is the first of their rows. Candidates with advantage 0 are left out.
+    """
+    tokens = torch.cat([out["prompt_ids"], out["completion_ids"]], dim=1).cpu().numpy()
     sums: dict[tuple[bytes, bool], float] = {}
-    first: dict[tuple[bytes, bool], int] = {}
-    for row, (line, weight) in enumerate(zip(tokens.cpu().numpy(), weights.tolist(), strict=True)):
-        if abs(weight) < _TINY:
+    first_rows: dict[tuple[bytes, bool], int] = {}
+    for row, advantage in enumerate(out["advantages"].tolist()):
+        if abs(advantage) < _TINY:
             continue
         # By sign: the clip takes the smaller of two products, and only equal signs add up.
-        key = (line.tobytes(), weight > 0)
-        first.setdefault(key, row)
-        sums[key] = sums.get(key, 0.0) + weight
-    return list(first.values()), list(sums.values())
+        key = (tokens[row].tobytes(), advantage > 0)
+        first_rows.setdefault(key, row)
+        sums[key] = sums.get(key, 0.0) + advantage
+    return list(first_rows.values()), list(sums.values())
 
 
 def _trim_padding(batch: dict[str, Any]) -> dict[str, Any]:
     """Return the batch without columns of padding: left of prompts, right of completions."""
-    prompts, written = batch["prompt_mask"], batch["completion_mask"]
-    before = int((prompts.sum(dim=0) > 0).long().argmax())
-    after = int(written.sum(dim=1).max())
-    for name in _GIVEN:
-        batch[name] = batch[name][:, before:]
-    for name in _WRITTEN:
+    first = int((batch["prompt_mask"].sum(dim=0) > 0).long().argmax())
+    longest = int(batch["completion_mask"].sum(dim=1).max())
+    for name in _OF_PROMPTS:
+        batch[name] = batch[name][:, first:]
+    for name in _OF_CANDIDATES:
         if batch.get(name) is not None:
-            batch[name] = batch[name][:, :after]
+            batch[name] = batch[name][:, :longest]
     return batch

@@ -47,7 +47,7 @@ class EvalCallback(TrainerCallback):  # type: ignore[misc]  # transformers is no
     ) -> None:
         """`evaluate` scores the policy after the batch of this number; every rank calls it."""
         self._ppo, self._metrics, self._evaluate, self._log = ppo, metrics, evaluate, log
-        self._flat: list[float] = []  # share of groups that teach nothing, of each batch
+        self._flat_shares: list[float] = []  # share of groups that teach nothing, of each batch
         self._stopwatch = Stopwatch()
 
     def on_step_begin(self, *_: Any, **__: Any) -> None:
@@ -64,23 +64,23 @@ class EvalCallback(TrainerCallback):  # type: ignore[misc]  # transformers is no
         if torch.cuda.is_available():
             values["gpu_memory_gb"] = torch.cuda.max_memory_allocated() / 1e9
         self._metrics.write("ppo", batch, values)
-        self._flat.append(values.get("zero_advantage_share", 0.0))
+        self._flat_shares.append(values.get("zero_advantage_share", 0.0))
         self._explain_flat_groups(batch)
 
     def on_step_end(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:
         """Score the policy every `eval_every` batches, on all ranks."""
         self._stopwatch.stop()
-        batch, rest = divmod(state.global_step, self._ppo.epochs)
+        batch, further_steps = divmod(state.global_step, self._ppo.epochs)
+        is_last = state.global_step >= state.max_steps  # whose policy is scored after the training
         every = self._ppo.eval_every
-        if not every or rest or batch % every or state.global_step >= state.max_steps:
-            return
-        self._evaluate(batch)
+        if every and batch % every == 0 and not further_steps and not is_last:
+            self._evaluate(batch)
 
     def _explain_flat_groups(self, batch: int) -> None:
-        """Say what to do about groups of equal rewards, after the fifth line and each 50th."""
-        if len(self._flat) % 50 != _FLAT_LINES:
+        """Say what to do about groups of equal rewards, after the fifth line and each 50th on."""
+        if len(self._flat_shares) % 50 != _FLAT_LINES:
             return
-        share = sum(self._flat[-_FLAT_LINES:]) / _FLAT_LINES
+        share = sum(self._flat_shares[-_FLAT_LINES:]) / _FLAT_LINES
         if share >= 0.5:
             self._log(
                 f"batch {batch}: in {share:.0%} of the last groups all candidates earned the same "

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from cecbench.metrics.rows import Row
 from cecbench.scorers import score
 from cecdata.common import durable
 from cecdata.common.codec import decode as decode_record
-from cecdata.common.codec import encode, seal_object, unseal_object
+from cecdata.common.codec import seal_object, unseal_object
 from cecdata.common.errors import VerificationError
 from cectrain import checkpoints
 from cectrain.corrector.policy import Policy, PolicyProposer, correct_texts, make_reader
@@ -41,9 +41,7 @@ class HeldOut:
 
 def write_held_out(path: Path, scores: HeldOut) -> None:
     """Write the scores, sealed, for a resumed run, whose summary needs them."""
-    plain = encode(scores)
-    assert isinstance(plain, dict)
-    durable.write_bytes(path, seal_object(plain))
+    durable.write_bytes(path, seal_object(asdict(scores)))
 
 
 def read_held_out(path: Path) -> HeldOut:
@@ -82,32 +80,33 @@ def _score_answers(
     pairs: Sequence[Pair], sources: Sequence[str], targets: Sequence[str], answers: Sequence[str]
 ) -> HeldOut:
     """Return the scores of answers to the sources of pairs, and of clean sentences after them."""
-    rows = [
-        Row(str(n), s, t, a)
-        for n, (s, t, a) in enumerate(zip(sources, targets, answers, strict=True))
-    ]
-    wrong = [row for row in rows if row.source != row.target]
+    triples = zip(sources, targets, answers, strict=True)
+    rows = [Row(str(number), *texts) for number, texts in enumerate(triples)]
+    erroneous = [row for row in rows if row.source != row.target]
     right = [row for row in rows if row.source == row.target]
-    exact = [row.prediction == row.target for row in rows[: len(pairs)]]  # without clean sentences
+    of_pairs = [row.prediction == row.target for row in rows[: len(pairs)]]
     return HeldOut(
         rows=len(rows),
-        exact=_divide([row.prediction == row.target for row in wrong]),
-        copied=_divide([row.prediction == row.source for row in wrong]),
-        over_correction=_divide([row.prediction != row.target for row in right]),
-        length_differs=_divide([len(row.prediction) != len(row.source) for row in rows]),
+        exact=_measure_share([row.prediction == row.target for row in erroneous]),
+        copied=_measure_share([row.prediction == row.source for row in erroneous]),
+        over_correction=_measure_share([row.prediction != row.target for row in right]),
+        length_differs=_measure_share([len(row.prediction) != len(row.source) for row in rows]),
         f1=_measure_sentence_f1(rows),
-        by_operator=count_exact_by_operator(pairs, exact),
+        by_operator=measure_exact_by_operator(pairs, of_pairs),
         answers=tuple(answers),
     )
 
 
-def count_exact_by_operator(pairs: Sequence[Pair], exact: Sequence[bool]) -> dict[str, float]:
-    """Return the share of exact answers to the erroneous sources of each operator."""
-    hits: dict[str, list[bool]] = {}
-    for pair, hit in zip(pairs, exact, strict=True):
+def measure_exact_by_operator(pairs: Sequence[Pair], exact: Sequence[bool]) -> dict[str, float]:
+    """Return the share of exact answers to the erroneous sources of each operator.
+
+    `exact`: whether the answer to each pair's source is its target.
+    """
+    flags_by_operator: dict[str, list[bool]] = {}
+    for pair, flag in zip(pairs, exact, strict=True):
         if pair.source != pair.target:
-            hits.setdefault(pair.operator, []).append(hit)
-    return {name: sum(flags) / len(flags) for name, flags in sorted(hits.items())}
+            flags_by_operator.setdefault(pair.operator, []).append(flag)
+    return {name: sum(flags) / len(flags) for name, flags in sorted(flags_by_operator.items())}
 
 
 def _measure_sentence_f1(rows: Sequence[Row]) -> float | None:
@@ -116,9 +115,9 @@ def _measure_sentence_f1(rows: Sequence[Row]) -> float | None:
     return percent / 100 if isinstance(percent, (int, float)) else None
 
 
-def _divide(hits: Sequence[bool]) -> float | None:
-    """Return the share of hits; None without any case."""
-    return sum(hits) / len(hits) if hits else None
+def _measure_share(flags: Sequence[bool]) -> float | None:
+    """Return the share of flags that are true; None without any flag."""
+    return sum(flags) / len(flags) if flags else None
 
 
 class BestPolicy:

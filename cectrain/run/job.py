@@ -56,6 +56,7 @@ class Job:
     def watch(self, policy: Policy, batch: int) -> None:
         """Log the policy's scores on the watched pairs."""
         if self.watched and distributed.is_rank0():
+            # as the published one, which corrects a longer text in parts
             policy = replace(policy, max_chars=self.config.policy.max_chars)
             scores = heldout.evaluate_as_used(policy, self.watched)
             self.metrics.write("watch", batch, metrics_log.name_figures(scores))
@@ -107,7 +108,7 @@ def set_up_torch(seed: int, *, deterministic: bool = True) -> None:
 
 
 def find_longest_candidate(config: Config) -> int:
-    """Return the most tokens of a candidate: `ppo.new_tokens`, or enough for `max_chars`.
+    """Return how many tokens a candidate may have: `ppo.new_tokens`, or enough for `max_chars`.
 
     The built-in policy has one token a character; others need at most two.
     """
@@ -166,7 +167,7 @@ def prepare_job(
 
 def _split_pairs(pairs: TrainingPairs, config: Config) -> tuple[TrainingPairs, TrainingPairs]:
     """Return the pairs of supervised steps and those of PPO; raise UsageError for too few."""
-    # a run of one kind of steps leaves no targets to PPO alone
+    # Only where there are supervised steps can pairs be kept from them.
     both_kinds = config.ppo.updates and (config.sft.steps or config.ppo.supervised)
     sft_pairs, ppo_pairs = pairs.split(config.ppo.ppo_only_share if both_kinds else 0.0)
     sources = config.ppo.groups * config.ppo.oversampling

@@ -1,4 +1,7 @@
-"""Batches of pairs as tensors, and the mean loss of their answers."""
+"""Batches of pairs as tensors, and the mean loss of their answers.
+
+The lean pass is that of `qwen3_forward`, for a Qwen3 on a CPU.
+"""
 
 from __future__ import annotations
 
@@ -31,20 +34,23 @@ def collate(policy: Policy, pairs: Sequence[Pair]) -> dict[str, torch.Tensor]:
     Only answers have labels. There is no mask: causal attention at a token never sees the padding
     after it.
     """
-    questions, answers = zip(*(tokenize(policy, pair) for pair in pairs), strict=True)
-    width = max(len(a) + len(b) for a, b in zip(questions, answers, strict=True))
+    tokens = [tokenize(policy, pair) for pair in pairs]
+    width = max(len(question) + len(answer) for question, answer in tokens)
     pad = int(policy.tokenizer.pad_token_id)
     rows, labels = [], []
-    for question, answer in zip(questions, answers, strict=True):
-        empty = width - len(question) - len(answer)
-        rows.append(question + answer + [pad] * empty)
-        labels.append([IGNORED] * len(question) + answer + [IGNORED] * empty)
+    for question, answer in tokens:
+        padding = width - len(question) - len(answer)
+        rows.append(question + answer + [pad] * padding)
+        labels.append([IGNORED] * len(question) + answer + [IGNORED] * padding)
     return {"input_ids": torch.tensor(rows), "labels": torch.tensor(labels)}
 
 
 @lru_cache(maxsize=4)
 def make_character_tokens(tokenizer: PreTrainedTokenizerBase) -> Tokens | None:
-    """Return the same tokens several times as fast, for a tokenizer of the built-in kind alone."""
+    """Return what tokenizes as the tokenizer does, several times as fast.
+
+    None for a tokenizer that is not of the built-in kind, whose tokens are characters.
+    """
     if not {"<|source|>", "<|target|>", "<|end|>"} <= tokenizer.get_added_vocab().keys():
         return None
     return Tokens(tokenizer.backend_tokenizer.to_str())
@@ -67,8 +73,8 @@ def make_loss(
 ) -> Callable[[dict[str, torch.Tensor]], torch.Tensor]:
     """Return a function: batch → mean loss of its answers, by the fastest pass for this model.
 
-    `fast_forward`: allow what needs all activations: the pass for a Qwen3 on a CPU, and one pass of
-    what all rows begin with.
+    `fast_forward`: allow what keeps all activations: the lean pass, and one pass of what all rows
+    begin with.
     """
     model = policy.model
     if fast_forward and qwen3_forward.is_supported(model):
@@ -77,14 +83,14 @@ def make_loss(
             model, batch["input_ids"], batch["labels"], dtype
         )
 
-    def slow(batch: dict[str, torch.Tensor]) -> torch.Tensor:
+    def compute_loss(batch: dict[str, torch.Tensor]) -> torch.Tensor:
         with make_autocast(model, precision):
             logits, labels = answer_logits(model, batch, share=fast_forward)
         return functional.cross_entropy(
             logits.float().flatten(0, 1), labels.flatten(), ignore_index=IGNORED
         )
 
-    return slow
+    return compute_loss
 
 
 def answer_logits(
@@ -97,9 +103,9 @@ def answer_logits(
     attend to its keys and values.
     """
     ids, labels = batch["input_ids"], batch["labels"]
-    first = int((labels != IGNORED).any(0).long().argmax())
+    first = int((labels != IGNORED).any(0).long().argmax())  # column of the first label
     bare = model.get_base_model() if hasattr(model, "get_base_model") else model
-    count = ids.shape[1] - first + 1
+    count = ids.shape[1] - first + 1  # the token before it predicts it; the last predicts nothing
     settings: dict[str, Any] = {"use_cache": False}
     if "logits_to_keep" in inspect.signature(bare.forward).parameters:
         settings["logits_to_keep"] = count
@@ -115,7 +121,10 @@ def answer_logits(
 
 
 def _count_shared_tokens(model: PreTrainedModel, ids: torch.Tensor) -> int:
-    """Return how many tokens of all rows may pass once: 0 if few, or if a layer has a state."""
+    """Return how many tokens at the beginning of all rows may pass once.
+
+    0 if they are few, or if a layer keeps something other than keys and values.
+    """
     layers = set(getattr(model.config, "layer_types", None) or ["full_attention"])
     if len(ids) == 1 or not layers <= {"full_attention", "sliding_attention"}:
         return 0
@@ -133,5 +142,5 @@ def make_autocast(model: PreTrainedModel, precision: str) -> torch.autocast:
     """Return autocast for a model's own pass: bf16 if set, or if "auto" and faster here."""
     kind = model.device.type
     fast = kind == "cuda" or (kind == "cpu" and qwen3_forward.pick_dtype() is torch.bfloat16)
-    wide = precision == "bf16" or (precision == "auto" and fast)
-    return torch.autocast(kind, torch.bfloat16, wide)
+    is_on = precision == "bf16" or (precision == "auto" and fast)
+    return torch.autocast(kind, torch.bfloat16, is_on)

@@ -82,10 +82,10 @@ class MetricsLog:
                 file.write(line + "\n")
         self._written.add((phase, step))
         figures = (f"{name} {finite[name]:.3f}" for name in _SHOWN[phase] if name in finite)
-        self._log("  ".join([self._position(phase, step), *figures]))
+        self._log("  ".join([self._describe_progress(phase, step), *figures]))
         self._on_step(phase, step, finite)
 
-    def _position(self, phase: str, step: int) -> str:
+    def _describe_progress(self, phase: str, step: int) -> str:
         """Return how far a phase is, as in "batch 42 of 100, 9 min left"."""
         total = self._totals.get(phase)
         if total is None:

@@ -80,10 +80,10 @@ def make_arguments(
 
 
 def run_ppo(job: Job, reward: RewardConfig) -> Trained:
-    """Train from the newest whole checkpoint, or from the start, and end with the best policy.
+    """Train from the newest whole checkpoint, or from the start.
 
-    On ranks other than 0, `job.policy` may be another one.
-    Without `ppo.updates` the policy stays as it is and is scored once. Every rank must call this.
+    On rank 0 `job.policy` is then the best one. Without `ppo.updates` the policy stays as it is and
+    is scored once. Every rank must call this.
     """
     if not job.config.ppo.updates:
         scores = job.score_before_ppo()
@@ -118,7 +118,7 @@ def run_ppo(job: Job, reward: RewardConfig) -> Trained:
 
 
 def _make_trainer(job: Job, rewarder: GroupReward) -> GroupTrainer:
-    """Return the trainer of a run, with the callbacks that seal and score it."""
+    """Return the trainer of a run, on TRL that prints nothing."""
     import torch
     from transformers.trainer_callback import PrinterCallback
     from transformers.utils import logging
@@ -127,8 +127,8 @@ def _make_trainer(job: Job, rewarder: GroupReward) -> GroupTrainer:
 
     logging.disable_progress_bar()
     # TRL knows only the older name.
-    old = ".*gradient_checkpointing` is deprecated"
-    warnings.filterwarnings("ignore", old, FutureWarning)
+    deprecated = ".*gradient_checkpointing` is deprecated"
+    warnings.filterwarnings("ignore", deprecated, FutureWarning)
     config = job.config
     args = make_arguments(
         config.ppo,

@@ -55,14 +55,14 @@ def identify_run(config: Config, dataset: PairSource, encoder: Encoder | None) -
     """
     name = config.policy.name
     folder = locate_model(name)
-    start = identify_checkpoint(folder)
-    if folder != name:
-        start["checkpoint"] = Path(name).name
+    policy = identify_checkpoint(folder)
+    if folder != name:  # the folder of weights within that of a run
+        policy["checkpoint"] = Path(name).name
     functions = list_functions(config.reward) if config.ppo.updates else []
     return {
         "configuration": encode(config),
         "data": dict(dataset.digests),
-        "policy": start,
+        "policy": policy,
         "encoder": encoder.fingerprint if encoder else None,
         "versions": read_versions(),
         "processes": count_processes(),
@@ -89,7 +89,7 @@ def publish(
     save_model(job.policy, work.root / staged, facts, job.config.policy.save_dtype)
     work.publish(staged, MODEL)
     facts["model_sha256"] = hash_weights(work.root / MODEL)
-    work.write_text(ANSWERS, _answer_lines(job, trained))
+    work.write_text(ANSWERS, _format_answers(job, trained))
     work.write_bytes(SUMMARY, seal_object(facts))
     return facts
 
@@ -130,10 +130,11 @@ def sum_up(job: Job, trained: Trained, reward: RewardConfig, *, seconds: float) 
     }
 
 
-def _answer_lines(job: Job, trained: Trained) -> str:
+def _format_answers(job: Job, trained: Trained) -> str:
     """Return one JSON object a line: a held-out sentence, and the answers of three policies."""
     read = make_reader(job.policy)  # as the policy was asked
-    sentences = [(read(p.source), read(p.target), p.operator) for p in job.heldout_pairs]
+    pairs = job.heldout_pairs
+    sentences = [(read(pair.source), read(pair.target), pair.operator) for pair in pairs]
     sentences += [(read(text), read(text), "clean") for text in job.clean]
     scores = (trained.before, trained.after, trained.best)
     answers = zip(*(stage.answers for stage in scores), strict=True)
@@ -213,15 +214,18 @@ def write_result_tables(out: Path, summary: Mapping[str, Json]) -> str:
     answers = [json.loads(line) for line in (out / ANSWERS).read_text("utf-8").splitlines()]
     wrong = [line for line in answers if line["source"] != line["target"]]
     head = f"of {len(wrong):,} wrong and {len(answers) - len(wrong):,} right held-out sentences, %"
-    tables = [_list_scores(summary, head), (["run", "value"], facts)]
+    tables = [_tabulate_scores(summary, head), (["run", "value"], facts)]
     if wrong:
-        tables.insert(1, _write_samples(wrong, after_ppo=bool(summary["ppo_batches"])))
+        tables.insert(1, _tabulate_samples(wrong, after_ppo=bool(summary["ppo_batches"])))
     texts = (markdown.make_table(*table) for table in tables)
     return "\n\n".join([_describe_change(summary), *texts])
 
 
-def _list_scores(summary: Mapping[str, Json], head: str) -> tuple[list[str], list[list[str]]]:
-    """Return the held-out scores at the start, before and after PPO, and of the best policy."""
+def _tabulate_scores(summary: Mapping[str, Json], head: str) -> tuple[list[str], list[list[str]]]:
+    """Return the head and the rows of a table of held-out scores, whose first heading is `head`.
+
+    A column has those at the start, before PPO, after PPO or of the best policy.
+    """
     names = ("at_start", "after_sft", *(("after_ppo", "best") if summary["ppo_batches"] else ()))
     stages = {
         name.replace("_", " "): scores
@@ -238,10 +242,13 @@ def _list_scores(summary: Mapping[str, Json], head: str) -> tuple[list[str], lis
     return [head, *stages], rows
 
 
-def _write_samples(
+def _tabulate_samples(
     wrong: list[dict[str, str]], *, after_ppo: bool
 ) -> tuple[list[str], list[list[str]]]:
-    """Return three held-out sentences with errors, first those that PPO corrects otherwise."""
+    """Return the head and the rows of a table of three held-out sentences with errors.
+
+    Those that PPO corrects otherwise come first.
+    """
     wrong.sort(key=lambda line: line["before"] == line["best"])
     heads = {"source": "written", "target": "right", "before": "before PPO", "best": "published"}
     if not after_ppo:
@@ -252,18 +259,18 @@ def _write_samples(
 
 def _describe_change(summary: Mapping[str, Json]) -> str:
     """Return which policy the run leaves and what PPO did to it, as a sentence."""
-    batches, batch = summary["ppo_batches"], summary["best_batch"]
+    batches, best_batch = summary["ppo_batches"], summary["best_batch"]
     if not batches:
         return "PPO was not run."
-    last = "heldout_best" if batch else "heldout_after_ppo"
-    stages = (summary["heldout_after_sft"], summary.get(last))
-    shown = (
-        " → ".join(_format_percent(scores, name) for scores in stages if isinstance(scores, dict))
+    last = summary.get("heldout_best" if best_batch else "heldout_after_ppo")
+    stages = [scores for scores in (summary["heldout_after_sft"], last) if isinstance(scores, dict)]
+    changes = (
+        " → ".join(_format_percent(scores, name) for scores in stages)
         for name in ("heldout_f1", "heldout_over_correction")
     )
-    scores = "held-out f1 {} %, over-correction {} %".format(*shown)
-    if batch:
-        return f"Published is the policy after batch {batch} of {batches}: {scores}."
+    scores = "held-out f1 {} %, over-correction {} %".format(*changes)
+    if best_batch:
+        return f"Published is the policy after batch {best_batch} of {batches}: {scores}."
     return (
         f"PPO did not raise the held-out f1 without more over-correction (at its end: {scores}): "
         "published is the policy before it."

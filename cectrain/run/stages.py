@@ -100,7 +100,6 @@ def run_warm_start(job: Job) -> None:
     stopwatch = Stopwatch()
 
     def log(step: int, values: dict[str, float]) -> None:
-        values["training_tokens_per_s"] = values.pop("tokens_per_s")
         stopwatch.stop()
         job.metrics.write("sft", step, {**values, **stopwatch.take()})
         stopwatch.start()
@@ -130,18 +129,23 @@ def choose_constants(job: Job) -> RewardConfig:
         chosen = "as given" if config.constants == "given" else config.constants
         reason = "the setting `constants` says so"
     reward = diagnosis.rewards[chosen].config
+    constants = f"{reward.list_constants()}, ε {reward.epsilon:g}"
     for line in diagnosis.verdict:
         job.log(line)
-    constants = f"{reward.list_constants()}, ε {reward.epsilon:g}"
     job.log(f"PPO uses the constants {chosen} ({constants}): {reason}")
+    _log_replaced_constants(job, reward)
+    return distributed.broadcast_from_rank0(reward)
+
+
+def _log_replaced_constants(job: Job, reward: RewardConfig) -> None:
+    """Log the constants of the configuration that `reward` does not have."""
     replaced = [
         f"reward.{name} = {value:g}"
-        for name, value in asdict(config.reward).items()
+        for name, value in asdict(job.config.reward).items()
         if value != getattr(reward, name)
     ]
     if replaced:
         job.log(f"calibration replaces {', '.join(replaced)}: set constants=given to keep them")
-    return distributed.broadcast_from_rank0(reward)
 
 
 def _diagnose_reward(job: Job) -> Diagnosis:

@@ -90,7 +90,8 @@ def compute_rate_share(step: int, config: SftConfig) -> float:
 def read_batch(pairs: TrainingPairs, step: int, size: int) -> list[Pair]:
     """Return a step's pairs, of similar lengths, from a pool of batches."""
     pool = _sort_pool(pairs, step // _POOL, size * _POOL)
-    # Steps take the pool's batches with a stride, so that lengths do not rise from step to step.
+    # Steps take the pool's batches with a stride, so that lengths do not rise from step to step. It
+    # is prime to the number of batches, so that each is taken once.
     turn = step % _POOL * 7 % _POOL
     return list(pool[turn * size : (turn + 1) * size])
 
@@ -98,8 +99,9 @@ def read_batch(pairs: TrainingPairs, step: int, size: int) -> list[Pair]:
 @lru_cache(maxsize=1)  # steps are in order, so one pool is needed at a time
 def _sort_pool(pairs: TrainingPairs, number: int, size: int) -> tuple[Pair, ...]:
     """Return pool `number` of `size` pairs, sorted by the lengths of their sources."""
-    batch = pairs.read_batch(number, size)
-    return tuple(sorted(batch, key=lambda pair: (len(pair.source), pair.id % 2**64, pair.copy)))
+    pool = pairs.read_batch(number, size)
+    # ids are stored as signed numbers, and order as unsigned ones
+    return tuple(sorted(pool, key=lambda pair: (len(pair.source), pair.id % 2**64, pair.copy)))
 
 
 def fit(
@@ -125,12 +127,9 @@ def fit(
     """
     model = policy.model
     first = resume(policy, optimizers, folder)
-    schedules = [
-        LambdaLR(optimizer, lambda passed: share(first + passed)) for optimizer in optimizers
-    ]
+    rates = [LambdaLR(optimizer, lambda passed: share(first + passed)) for optimizer in optimizers]
     # The faster pass of a Qwen3 on a CPU keeps all activations.
     loss_of = make_loss(policy, config.precision, fast_forward=not config.gradient_checkpointing)
-    waits = model.device.type == "cuda"  # reading a number waits for the GPU
     model.train()
     started, tokens = time.perf_counter(), 0
     steps = range(first, config.steps)
@@ -140,7 +139,7 @@ def fit(
         logs = done % config.log_every == 0 or saves  # so that a resume loses no figures
         with explain_memory(_ADVICE):
             loss, count = set_gradient(
-                policy, loss_of, batch, config.accumulation, step, check=logs or not waits
+                policy, loss_of, batch, config.accumulation, step, check=logs
             )
             norm = torch.nn.utils.clip_grad_norm_(model.parameters(), max_grad_norm)
             for optimizer in optimizers:
@@ -150,38 +149,41 @@ def fit(
             figures = {
                 "loss": float(loss),
                 "grad_norm": float(norm),
-                "tokens_per_s": tokens / (time.perf_counter() - started),
+                "training_tokens_per_s": tokens / (time.perf_counter() - started),
                 "learning_rate": float(optimizers[0].param_groups[0]["lr"]),
             }
             log(done, figures)
             started, tokens = time.perf_counter(), 0
-        for schedule_of_rate in schedules:
-            schedule_of_rate.step()
+        for rate in rates:
+            rate.step()
         trim_sometimes(done)
         watch(done)  # before the checkpoint, because a run killed in between repeats the step
         if saves:
             if distributed.is_rank0():
                 save_state(policy, optimizers, folder, done)
-                checkpoints.remove_older(folder, 2, done)
             distributed.wait()
 
 
 def save_state(
     policy: Policy, optimizers: Sequence[torch.optim.Optimizer], folder: Path, step: int
 ) -> None:
-    """Write a checkpoint of weights and optimizers, in safetensors files only."""
+    """Write a checkpoint of weights and optimizers, in safetensors files only, and keep two."""
     from safetensors.torch import save_file
 
     moments: dict[str, torch.Tensor] = {}
     for number, optimizer in enumerate(optimizers):
         moments |= name_states(optimizer, str(number))
-    weights = {n: p.detach().cpu().contiguous() for n, p in policy.model.named_parameters()}
+    weights = {
+        name: parameter.detach().cpu().contiguous()
+        for name, parameter in policy.model.named_parameters()
+    }
 
     def fill(staged: Path) -> None:
         save_file(moments, staged / "optimizer.safetensors")
         save_file(weights, staged / "model.safetensors")
 
     checkpoints.save_checkpoint(folder / f"checkpoint-{step}", fill, step)
+    checkpoints.remove_older(folder, 2, step)
 
 
 def resume(policy: Policy, optimizers: Sequence[torch.optim.Optimizer], folder: Path) -> int:
@@ -215,20 +217,20 @@ def set_gradient(
     """Set the gradients of the mean loss over all answer tokens of a step, on all ranks.
 
     `batch` has this rank's share of the step's pairs, for `passes` forward and backward passes.
-    `loss_of` returns the mean loss of an answer token of its pairs. `check`: raise CecError if a
-    loss is not finite, for which a GPU must finish its work first.
-    Return the mean loss, and this rank's number of answer tokens.
+    `loss_of` returns the mean loss of an answer token of its pairs. Return the mean loss, and this
+    rank's number of answer tokens. Raises CecError if a loss is not finite, on a GPU only where
+    `check` is set, because the GPU must finish its work first.
     """
-    model, tokens = policy.model, answer_tokens(batch)
+    model, tokens = policy.model, count_answer_tokens(batch)
     all_tokens = torch.tensor(tokens, device=model.device)
     mean_loss = torch.zeros((), device=model.device)
     distributed.add_up([all_tokens])
     model.zero_grad()
     for part in split_batch(batch, passes):
         loss = loss_of(part)
-        if check:
+        if check or model.device.type != "cuda":
             refuse_nan(loss, step)
-        share = loss * (answer_tokens(part) / all_tokens)
+        share = loss * (count_answer_tokens(part) / all_tokens)
         share.backward()
         mean_loss += share.detach()
     distributed.add_up([mean_loss, *(p.grad for p in model.parameters() if p.grad is not None)])
@@ -237,17 +239,16 @@ def set_gradient(
 
 def split_batch(batch: Batch, passes: int) -> list[Batch]:
     """Return the rows in this many parts, each as `collate` makes it of its pairs alone."""
-    size = -(-len(batch["labels"]) // passes)
+    size = math.ceil(len(batch["labels"]) / passes)
+    columns = (batch[name].split(size) for name in ("labels", "input_ids"))
     parts = []
-    for labels, ids in zip(
-        batch["labels"].split(size), batch["input_ids"].split(size), strict=True
-    ):
+    for labels, ids in zip(*columns, strict=True):
         width = int((labels != IGNORED).any(0).nonzero().max()) + 1  # an answer ends each row
         parts.append({"input_ids": ids[:, :width], "labels": labels[:, :width]})
     return parts
 
 
-def answer_tokens(batch: Batch) -> int:
+def count_answer_tokens(batch: Batch) -> int:
     """Return the number of tokens of a batch that have a loss."""
     return int((batch["labels"] != IGNORED).sum())
 

@@ -8,7 +8,7 @@ overridden, because TRL has no public way to do what they do:
 - `_generate_and_score_completions`: choose the sources before, and put our advantages and fewer
   rows after; TRL's baseline is the group's mean;
 - `_generate_single_turn`: speculative decoding with the source as the draft;
-- `_get_per_token_logps_and_entropies`: the forward pass for CPUs.
+- `_get_per_token_logps_and_entropies`: the lean pass, that of `qwen3_forward` for CPUs.
 
 `_metrics` takes the figures that TRL averages and logs. tests/cectrain/test_trl_contract.py
 compares all of this with the TRL that is installed: 1.16, and newer versions as they come.
@@ -16,6 +16,7 @@ compares all of this with the TRL that is installed: 1.16, and newer versions as
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -34,7 +35,7 @@ from cectrain.data.training_pairs import TrainingPairs
 from cectrain.model import qwen3_forward
 from cectrain.reward.baseline import Baseline
 from cectrain.reward.group_reward import GroupReward
-from cectrain.run.batches import GroupSampler, View, drop_zero_advantages, select
+from cectrain.run.batches import GroupSampler, View, choose_sources, drop_zero_advantages
 from cectrain.run.callback import SealCallback
 from cectrain.run.loss import collate, make_loss
 from cectrain.run.supervised import explain_memory, read_batch, refuse_nan, trim_sometimes
@@ -61,7 +62,7 @@ class Cycle:
 
 
 class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
-    """GRPOTrainer with compute_baselines of its own, fast rollouts and a supervised gradient."""
+    """GRPOTrainer with our baselines, fast rollouts and a supervised gradient."""
 
     def __init__(
         self,
@@ -91,7 +92,7 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         # The lean pass does not support the wrapping of several ranks.
         is_single = self.accelerator.num_processes == 1
         self._fast_forward = is_single and qwen3_forward.is_supported(self.model)
-        self._drafts = speculative.is_supported(self._bare_model())
+        self._writes_from_drafts = speculative.is_supported(self._bare_model())
 
     def train(self, resume_from_checkpoint: str | None = None, **more: Any) -> Any:
         """Train, also on from a checkpoint; errors of the disk and the device become ours."""
@@ -116,15 +117,15 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
 
     def training_step(self, model: Any, inputs: Any, num_items_in_batch: Any = None) -> Any:
         """Add a micro-batch's gradient, and after the last one of a step the supervised one."""
-        started, previous = time.perf_counter(), self._cycle
+        started, cycle_before = time.perf_counter(), self._cycle
         loss = super().training_step(model, inputs, num_items_in_batch)
         if self.accelerator.sync_gradients:
             self._add_supervised_gradient()
             trim_sometimes(self.state.global_step)
-        cycle = self._cycle
-        drawing = cycle.seconds if cycle is not previous else 0.0  # of a cycle that began here
-        seconds = time.perf_counter() - started - drawing
-        tokens = cycle.tokens / self.args.steps_per_generation
+        seconds = time.perf_counter() - started
+        if self._cycle is not cycle_before:  # its candidates were drawn meanwhile
+            seconds -= self._cycle.seconds
+        tokens = self._cycle.tokens / self.args.steps_per_generation
         self._note(training_tokens_per_s=tokens / max(seconds, 1e-9))
         return loss
 
@@ -136,7 +137,7 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         """Return the order of the sources, each repeated for its candidates.
 
         With `ppo.oversampling`, there are more sources and fewer rows of each, so that a batch has
-        the size that TRL expects; `select` then gives the chosen ones all rows.
+        the size that TRL expects; `choose_sources` then gives the chosen ones all rows.
         """
         ppo = self._ppo
         return GroupSampler(
@@ -152,35 +153,38 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         """Return TRL's batch with our choice of sources, and our advantages."""
         started, size = time.perf_counter(), self.num_generations
         oversampling, policy = self._ppo.oversampling, self.current_policy()
-        inputs, figures = select(policy, inputs, size, oversampling, self.temperature)
+        inputs, figures = choose_sources(policy, inputs, size, oversampling, self.temperature)
         self._note(**figures)
         sources = [row["source"] for row in inputs]
         drafts = self.processing_class(sources, add_special_tokens=False).input_ids
-        self._cycle = cycle = Cycle(drafts)
-        cycle.old_log_probs_later = True
+        self._cycle = cycle = Cycle(drafts, old_log_probs_later=True)
         out: dict[str, Any] = super()._generate_and_score_completions(inputs)
         cycle.old_log_probs_later = False
-        local = torch.tensor(self._reward.last, dtype=torch.float32)
-        rewards = self.accelerator.gather(local.flatten().to(out["advantages"].device))
-        advantages, figures = self.baseline.compute_advantages(
-            self.model,
-            {"input_ids": out["prompt_ids"][::size], "attention_mask": out["prompt_mask"][::size]},
-            rewards.cpu().view(-1, size),
-        )
-        self._note(**figures)
-        first = self.accelerator.process_index * len(inputs)
-        share = advantages.reshape(-1)[first : first + len(inputs)]
-        out["advantages"] = share.to(out["advantages"])
+        out["advantages"] = self._compute_advantages(out).to(out["advantages"])
         out = self._drop_rows(out)
         cycle.tokens = int(out["completion_mask"].sum())
         cycle.seconds = time.perf_counter() - started
         return out
 
+    def _compute_advantages(self, out: dict[str, Any]) -> torch.Tensor:
+        """Return the advantages of this rank's candidates, [rows], by the rewards of all ranks."""
+        size = self.num_generations
+        rewards = torch.tensor(self._reward.last, dtype=torch.float32).flatten()
+        of_all_ranks = self.accelerator.gather(rewards.to(out["advantages"].device)).cpu()
+        advantages, figures = self.baseline.subtract_and_fit(
+            self.model,
+            {"input_ids": out["prompt_ids"][::size], "attention_mask": out["prompt_mask"][::size]},
+            of_all_ranks.view(-1, size),
+        )
+        self._note(**figures)
+        first = self.accelerator.process_index * len(rewards)
+        return advantages.reshape(-1)[first : first + len(rewards)]
+
     def _drop_rows(self, out: dict[str, Any]) -> dict[str, Any]:
         """Return the batch without rows that have no gradient, and with its old log-probs."""
-        before = len(out["advantages"])
+        count = len(out["advantages"])
         out = drop_zero_advantages(out, self.args.steps_per_generation)
-        if out.get("old_per_token_logps") is not None:  # K ≥ 2
+        if out.get("old_per_token_logps") is not None:  # with several epochs
             # Both sides of the ratio come from one pass and from equal rows: drawing rounds
             # differently, by more than the clip in bf16.
             ids = torch.cat([out["prompt_ids"], out["completion_ids"]], dim=1)
@@ -190,26 +194,26 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
                 out["old_per_token_logps"] = self._get_per_token_logps_and_entropies(
                     self.model, ids, mask, out["completion_ids"].shape[1], batch_size=rows
                 )[0]
-        self._note(trained_share=len(out["advantages"]) / before)
+        self._note(trained_share=len(out["advantages"]) / count)
         return out
 
     def _generate_single_turn(self, prompt_ids: Any, *args: Any, **kwargs: Any) -> Any:
         """Return candidates, written from drafts where the model allows that."""
         started = time.perf_counter()
-        if self._drafts:
-            candidates, log_probs = self._write_drafts(prompt_ids), None
+        if self._writes_from_drafts:
+            candidates, log_probs = self._write_from_drafts(prompt_ids), None
         else:
             candidates, log_probs = super()._generate_single_turn(prompt_ids, *args, **kwargs)
         seconds, tokens = time.perf_counter() - started, sum(map(len, candidates))
         self._note(generation_tokens_per_s=tokens / max(seconds, 1e-9))
         return candidates, log_probs
 
-    def _write_drafts(self, prompt_ids: Any) -> list[list[int]]:
+    def _write_from_drafts(self, prompt_ids: Any) -> list[list[int]]:
         """Return the tokens of candidates, for which the sources are the drafts."""
         size = self.num_generations
-        # The fast pass computes the ratios anew, so drawing may round as it does.
-        rounds = self._fast_forward and qwen3_forward.pick_dtype() is torch.bfloat16
-        with torch.autocast("cpu", torch.bfloat16) if rounds else self.accelerator.autocast():
+        # The lean pass computes the ratios anew, so drawing may round as it does.
+        in_bf16 = self._fast_forward and qwen3_forward.pick_dtype() is torch.bfloat16
+        with torch.autocast("cpu", torch.bfloat16) if in_bf16 else self.accelerator.autocast():
             candidates = speculative.write_answers(
                 self._bare_model(),
                 prompt_ids[::size],
@@ -241,17 +245,15 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
         size = self._ppo.supervised
         if not size:
             return
-        step = self.state.global_step
-        policy = self.current_policy()
-        first = -(-self._warmup_examples // size)  # the pairs go on behind those of the warm start
-        pairs = read_batch(self._sft_pairs, first + step, size)
-        batch = collate(policy, pairs)
+        step, policy = self.state.global_step, self.current_policy()
+        warmup_batches = math.ceil(self._warmup_examples / size)  # the pairs go on behind them
+        pairs = read_batch(self._sft_pairs, warmup_batches + step, size)
         loss_of = make_loss(
             policy,
             "bf16" if self._ppo.bf16 else "auto",
             fast_forward=not self._ppo.gradient_checkpointing,
         )
-        loss = loss_of(batch)
+        loss = loss_of(collate(policy, pairs))
         refuse_nan(loss, step)
         (self._ppo.supervised_weight * loss).backward()
         self._note(supervised_loss=float(loss.detach()))
@@ -267,16 +269,16 @@ class GroupTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not followed
 
 
 def make_rate_schedule(ppo: PpoConfig, steps: int) -> Callable[[int], float]:
-    """Return step t → η_t / η0: 1 / (t + 1)^γ, falling linearly to 0 over the cool-down.
+    """Return step t → rate / highest rate: 1 / (t + 1)^γ, falling to 0 over the cool-down.
 
     >>> share = make_rate_schedule(PpoConfig(decay=0.5, cooldown=0.5), 8)
     >>> [round(share(step), 3) for step in (0, 3, 6, 8)]
     [1.0, 0.5, 0.189, 0.0]
     """
-    last = max(1.0, ppo.cooldown * steps)
+    cooldown_steps = max(1.0, ppo.cooldown * steps)
 
-    def share(step: int) -> float:
-        falling = min(1.0, max(0.0, (steps - step) / last)) if ppo.cooldown else 1.0
-        return float(falling * (step + 1.0) ** -ppo.decay)
+    def compute_share(step: int) -> float:
+        left = min(1.0, max(0.0, (steps - step) / cooldown_steps)) if ppo.cooldown else 1.0
+        return float(left * (step + 1.0) ** -ppo.decay)
 
-    return share
+    return compute_share

@@ -31,7 +31,7 @@ from cectrain.data.shards import Pair
 from cectrain.model import qwen3_forward
 from cectrain.model.policy import load_policy, save_model
 from cectrain.run import metrics_log, results
-from cectrain.run.heldout import count_exact_by_operator
+from cectrain.run.heldout import measure_exact_by_operator
 from cectrain.run.job import set_up_torch
 from cectrain.run.loss import IGNORED, answer_logits, choose_product_dtype, collate, make_autocast
 from cectrain.run.metrics_log import MetricsLog
@@ -105,7 +105,6 @@ def _run(policy: Policy, pool: Pool, config: PretrainConfig, state: Path, log: M
     )
 
     def on_log(step: int, values: dict[str, float]) -> None:
-        values["training_tokens_per_s"] = values.pop("tokens_per_s")
         log.write("sft", step, values)
 
     def watch(step: int) -> None:
@@ -293,7 +292,7 @@ def watched(policy: Policy, pairs: Sequence[Pair], precision: str) -> dict[str, 
     exact = exact_greedy(policy, wrong, precision)
     clean = [Pair(pair.id, 0, pair.target, pair.target, "unchanged") for pair in pairs]
     kept = exact_greedy(policy, clean, precision)
-    by_operator = count_exact_by_operator(wrong, exact)
+    by_operator = measure_exact_by_operator(wrong, exact)
     return {
         "heldout_exact": _mean(exact),
         "heldout_over_correction": 1 - _mean(kept),

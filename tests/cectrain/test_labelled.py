@@ -384,7 +384,9 @@ def test_what_a_policy_cannot_read_is_read_as_in_a_corrector(tmp_path):
     assert scores.over_correction == 0
     job = SimpleNamespace(policy=policy, heldout_pairs=everything, clean=["走吧😀"])
     answers = replace(scores, answers=(*scores.answers, "走吧·"))
-    lines = results._answer_lines(job, SimpleNamespace(before=answers, after=answers, best=answers))
+    lines = results._format_answers(
+        job, SimpleNamespace(before=answers, after=answers, best=answers)
+    )
     for line in map(json.loads, lines.splitlines()):
         assert line["operator"] == "labelled" or line["target"] == line["best"] == "走吧·"
         assert line["target"] == read(line["target"])

@@ -188,14 +188,14 @@ def _train_recipes() -> tuple[bytes, ...]:
 
 def _checkpoint(path: Path) -> None:
     """A checkpoint whose list of files reads so: used only where every file is as listed."""
-    from cectrain.checkpoints import find_newest, step_of
+    from cectrain.checkpoints import find_newest, read_step
 
     folder = path.parent / "checkpoint-7"
     folder.mkdir(exist_ok=True)
     (folder / "model.safetensors").write_bytes(b"weights")
     (folder / "checkpoint.json").write_bytes(path.read_bytes())
     found = find_newest(path.parent)
-    assert (found and found[1]) == step_of(folder)
+    assert (found and found[1]) == read_step(folder)
 
 
 _WEIGHTS = hashlib.sha256(b"weights").hexdigest()

@@ -142,14 +142,14 @@ def test_no_path_out_of_a_journal(tmp_path, entry):
 
 def test_no_path_out_of_a_checkpoint(tmp_path):
     """A checkpoint whose list names a file elsewhere is not whole."""
-    from cectrain.checkpoints import step_of
+    from cectrain.checkpoints import read_step
 
     (tmp_path / "secret").write_bytes(b"x")
     folder = tmp_path / "checkpoint-1"
     folder.mkdir()
     files = {"../secret": [hashlib.sha256(b"x").hexdigest(), 1]}
     (folder / "checkpoint.json").write_text(json.dumps({"files": files, "step": 1}))
-    assert step_of(folder) is None
+    assert read_step(folder) is None
 
 
 def everything(path) -> list[str]:
