@@ -43,7 +43,7 @@ class ModelOptions(DeviceOptions):
 
 
 class CorrectorSystem:
-    """Answers with a corrector's targets."""
+    """Answers with a corrector's targets. `cecbench.systems.base.System` says what `block` is."""
 
     def __init__(
         self, name: str, corrector: Corrector, identity: Mapping[str, object], block: int = 0
@@ -77,11 +77,8 @@ def _name_status(correction: Correction) -> str:
     return "unknown" if "unreadable" in reasons else "ok"
 
 
-def make_corrector(kind: str, model: str, options: ModelOptions, block: int = 0) -> CorrectorSystem:
-    """Return whatever `cectrain correct --model` takes, as a system of this kind.
-
-    Its name has the model's folder, without those above and without `model` below.
-    """
+def make_system(kind: str, model: str, options: ModelOptions, block: int = 0) -> CorrectorSystem:
+    """Return whatever `cectrain correct --model` takes, as a system of this kind."""
     from cectrain.corrector.corrector import Corrector
     from cectrain.corrector.wordlists import read_terms
 
@@ -99,20 +96,24 @@ def make_corrector(kind: str, model: str, options: ModelOptions, block: int = 0)
     if terms:
         listed = json.dumps([(term.text, term.weight) for term in terms]).encode()
         identity["terms"] = hashlib.sha256(listed).hexdigest()[:8]
-    folder = Path(model).absolute()
-    folder = folder.parent if folder.name == MODEL else folder
-    name = kind if kind == model else f"{kind}:{folder.name}"
+    name = kind
+    if model != kind:
+        folder = Path(model).absolute()
+        run = folder.parent if folder.name == MODEL else folder
+        name = f"{kind}:{run.name}"
     return CorrectorSystem(name, corrector, identity, block)
 
 
 def _make_kind(form: str, meaning: str) -> Kind[ModelOptions]:
-    """Return the kind of a model of `cectrain correct --model`, the argument or the kind itself."""
+    """Return the kind of a system whose model is its argument or, without one, the kind itself."""
     name, colon, _ = form.partition(":")
+    takes_model = bool(colon)
 
     def make(model: str, options: ModelOptions, _: Context) -> CorrectorSystem:
-        return make_corrector(name, model or name, options, 8 * options.batch if colon else 0)
+        block = 8 * options.batch if takes_model else 0
+        return make_system(name, model or name, options, block)
 
-    return Kind(form, meaning, ModelOptions, make, recorded=bool(colon))
+    return Kind(form, meaning, ModelOptions, make, recorded=takes_model)
 
 
 CHANNEL_KIND = _make_kind(CHANNEL, "the noisy channel, as in `cectrain correct --model channel`")

@@ -68,25 +68,25 @@ def adapt(
     from cectrain.adapt.adapt import adapt as learn
     from cectrain.run.stages import check_packages
 
-    lacking = ""
+    lack = ""  # why the policy cannot be trained
     if not no_policy:
         prepare_process()
         try:
             check_packages()
         except MissingPackageError as error:
-            lacking = str(error)
+            lack = str(error)
     reading = {"text_column": text_column, "encoding": encoding}
     with Progress():
         made = learn(
             texts,
             out,
-            policy=not (no_policy or lacking),
+            policy=not (no_policy or lack),
             names=not no_names,
             decontaminate=decontaminate or (),
             **{name: value for name, value in reading.items() if value is not None},
         )
-    if lacking:
-        print_lines(f"the policy is not adapted: {lacking}")
+    if lack:
+        print_lines(f"the policy is not adapted: {lack}")
     if as_json:
         click.echo(json.dumps({"out": str(out), **asdict(made)}, ensure_ascii=False))
         return
@@ -103,7 +103,7 @@ def _summarise(out: Path, made: Report, *, advise_policy: bool) -> str:
     from cectrain.adapt.adapt import BOTH
 
     left_out = ", ".join(f"{count:,} {reason}" for reason, count in made.left_out.items())
-    lines = [f"{out}: {made.sentences:,} sentences" + (f" (left out: {left_out})" * bool(left_out))]
+    lines = [f"{out}: {made.sentences:,} sentences{f' (left out: {left_out})' if left_out else ''}"]
     if made.scores:
         lines.append(
             f"{len(made.words):,} new words; {len(made.doubts):,} doubtful sentences left out\n"
@@ -119,7 +119,7 @@ def _summarise(out: Path, made: Report, *, advise_policy: bool) -> str:
                 "The policy was not trained. It may correct more: leave out --no-policy; the "
                 "training takes minutes and needs the extra `train`"
             )
-    if made.kept:
+    if made.kept:  # the reason why the corrector stays as it was
         lines.append(
             f"The text was not used: {made.kept}. The folder corrects as without adaptation"
         )
@@ -128,5 +128,5 @@ def _summarise(out: Path, made: Report, *, advise_policy: bool) -> str:
 
 def _list_details(made: Report) -> list[str]:
     """Return the new words and the doubtful sentences, as lines."""
-    doubts = [f"{d.place}: {d.sentence}\n  → {d.suggestion}" for d in made.doubts]
+    doubts = [f"{doubt.place}: {doubt.sentence}\n  → {doubt.suggestion}" for doubt in made.doubts]
     return ["new words:", f"  {' '.join(made.words)}", "doubtful sentences:", *doubts]

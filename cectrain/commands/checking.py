@@ -55,7 +55,7 @@ def find_files(names: Iterable[str]) -> list[str]:
 
 
 def read_passages(names: Iterable[str], reading: Reading) -> Iterator[str]:
-    """Yield the text of each passage of files, but for standard input and files with a fault."""
+    """Yield the text of each passage of files; standard input and files with a fault have none."""
     for name in find_files(names):
         with contextlib.suppress(CecError):
             if name != "-":
@@ -63,15 +63,15 @@ def read_passages(names: Iterable[str], reading: Reading) -> Iterator[str]:
 
 
 def _match_files(name: str) -> list[str]:
-    """Return the files of a pattern; the name itself where it is that of a file, or of none."""
+    """Return the files that match a pattern; only the name where it exists, or nothing matches."""
     if name in ("", "-"):
         return [name]
-    paths: list[Path] = []
+    matches: list[Path] = []
     with contextlib.suppress(OSError, ValueError):  # a name that is too long, no pattern (a**)
         if not Path(name).exists():
-            folder, rest = split_at_folder(name)
-            paths += folder.glob(rest)
-    return sorted(str(path) for path in paths if path.is_file()) or [name]
+            folder, pattern = split_at_folder(name)
+            matches += folder.glob(pattern)
+    return sorted(str(path) for path in matches if path.is_file()) or [name]
 
 
 def open_input(name: str) -> IO[bytes]:

@@ -46,8 +46,8 @@ class Request:
     prevalence: float | None
 
     @property
-    def name(self) -> str:
-        """The name by which the format of the file is found."""
+    def format_name(self) -> str:
+        """The name by which the format of --file or standard input is found."""
         return f"{self.path.name if self.path else ''}{self.suffix or ''}"
 
     @property
@@ -58,7 +58,7 @@ class Request:
     @property
     def rewrites(self) -> bool:
         """Whether files are corrected as documents, and not line by line."""
-        document = self.out or self.diff or self.column or find_format(self.name)
+        document = self.out or self.diff or self.column or find_format(self.format_name)
         return self.writes or (self.path is not None and bool(document))
 
     @property
@@ -97,7 +97,7 @@ class Request:
             (
                 (self.date or self.comments)
                 and not self.writes
-                and find_format(self.name) is not WORD,
+                and find_format(self.format_name) is not WORD,
                 "--date and --comments are for Word files that are written",
             ),
             (
@@ -105,7 +105,10 @@ class Request:
                 "--workers is for a --file of lines, without --out and --diff",
             ),
             (
-                path and out and out.suffix and find_suffix(self.name) != find_suffix(out.name),
+                path
+                and out
+                and out.suffix
+                and find_suffix(self.format_name) != find_suffix(out.name),
                 f"--out {out} would have the format of --file {path}: give it the same suffix",
             ),
         ):
@@ -219,7 +222,7 @@ def correct(sentences: tuple[str, ...], **options: Any) -> None:
     sample = sample_texts(_read_texts(request))
     corrector = corrector_options.load_corrector_for_text(arguments, request.prevalence, sample)
     with contextlib.ExitStack() as stack:
-        stack.callback(report.end)  # also where a file ends in an error
+        stack.callback(report.print_counts)  # also where a file ends in an error
         well = True
         if request.checks:
             form = request.form or "text"
@@ -243,8 +246,9 @@ def _choose_input(request: Request) -> Request:
 
 def _read_texts(request: Request) -> Iterable[str]:
     """Return the texts of the files, where they can be read before they are corrected."""
-    path, reading = request.path, request.reading  # which refuses an unknown encoding
-    if request.names_files or (path and (request.column or find_format(request.name))):
+    path, reading = request.path, request.reading  # made here: it refuses an unknown encoding
+    is_document = path and (request.column or find_format(request.format_name))
+    if request.names_files or is_document:
         return read_passages(request.sentences or [str(path)], reading)
     return read_good_lines(path, request.encoding) if path and path.is_file() else ()
 
@@ -260,7 +264,8 @@ def _rewrite_files(
     rewriter = Rewriter(corrector, request.reading, shape, report.add, questions)
     if request.writes:
         return rewriter.write_files(request.sentences)
-    return rewriter.correct(str(request.path), request.out)
+    rewriter.correct(str(request.path), request.out)
+    return True
 
 
 def _print_lines(
@@ -268,13 +273,13 @@ def _print_lines(
 ) -> None:
     """Print the corrections of sentences, or of the lines of a file."""
     path, sentences = request.path, request.sentences
-    total = len(sentences) if path is None else None  # of a pipe
+    total = len(sentences) if path is None else None  # None: of a pipe
     if path and path.is_file():
         with path.open("rb") as lines:
             total = sum(1 for _ in lines)
     print_corrections(
         corrector,
-        read_file_lines(path, request.encoding) if path else [("sentence", [*sentences])],
+        read_file_lines(path, request.encoding) if path else [("sentence", sentences)],
         total,
         report,
         memory,

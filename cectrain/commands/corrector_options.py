@@ -108,8 +108,7 @@ def load_corrector(arguments: dict[str, Any]) -> Corrector:
 
     corrector = Corrector(**arguments)
     corrector.correct("好")  # loads the tables and compiles the kernels before a client waits
-    # where a language model has no weights of its own
-    if note := corrector.proposer.note:
+    if note := corrector.proposer.note:  # where a language model has no weights of its own
         print_lines(note)
     return corrector
 
@@ -124,31 +123,38 @@ def load_corrector_for_text(
     whose confidences are not calibrated, or together with a threshold.
     """
     model, _ = find_model(arguments["model"])
-    suits = "prevalence" in model.takes and arguments["rescore"] is None
-    if prevalence is not None and (not suits or arguments["confidence"] is not None):
+    is_calibrated = "prevalence" in model.takes and arguments["rescore"] is None
+    has_threshold = arguments["confidence"] is not None
+    if prevalence is not None and (has_threshold or not is_calibrated):
         raise click.UsageError(
             "--prevalence is for combined and for fields, without --rescore and --confidence"
         )
-    if arguments["confidence"] is not None or not suits or not (sample or prevalence):
+    if has_threshold or not is_calibrated or not (sample or prevalence):
         return load_corrector(arguments)
     from cectrain.corrector.combined import CombinedProposer
 
     corrector = load_corrector({**arguments, "confidence": whole_text.SEEN})
     assert isinstance(corrector.proposer, CombinedProposer)
     least = corrector.proposer.weights.least
-    verb = "has"
-    if prevalence is None:
-        verb = "seems to have"
-        memory, corrections = whole_text.Memory(sample), corrector.stream(sample)
-        reviewed = (memory.review(correction, whole_text.SEEN) for correction in corrections)
-        prevalence = whole_text.estimate_prevalence(
-            c for correction in reviewed for c in whole_text.find_greatest(correction)
-        )
-    if prevalence is None:
+    verb = "has" if prevalence else "seems to have"
+    share = prevalence or _estimate_prevalence(corrector, sample)
+    if share is None:
         return corrector.also(confidence=least)
-    threshold = whole_text.find_threshold(prevalence, least)
-    share = f"about one sentence in {1 / prevalence:,.0f} {verb} an error"
-    if prevalence <= whole_text.RAREST:
-        share = f"hardly a sentence {verb} an error"
-    print_lines(f"{share}: a confidence of {threshold:g} becomes {least:g} (see --prevalence)")
+    threshold = whole_text.find_threshold(share, least)
+    is_rare = share <= whole_text.RAREST
+    subject = "hardly a sentence" if is_rare else f"about one sentence in {1 / share:,.0f}"
+    print_lines(
+        f"{subject} {verb} an error: a confidence of {threshold:g} becomes {least:g} "
+        "(see --prevalence)"
+    )
     return corrector.move(whole_text.find_move(threshold, least), least)
+
+
+def _estimate_prevalence(corrector: Corrector, sample: Sequence[str]) -> float | None:
+    """Return the share of the sentences of texts that seem to have an error; None for too few."""
+    memory = whole_text.Memory(sample)
+    confidences: list[float] = []
+    for correction in corrector.stream(sample):
+        reviewed = memory.review(correction, whole_text.SEEN)
+        confidences += whole_text.find_greatest(reviewed)
+    return whole_text.estimate_prevalence(confidences)

@@ -1,4 +1,7 @@
-"""Lines in, corrections out: reading as they arrive, spreading over processes, printing."""
+"""Lines in, corrections out: reading as they arrive, spreading over processes, printing.
+
+The model looks at a long text in pieces, and may leave some of them as they are.
+"""
 
 from __future__ import annotations
 
@@ -50,12 +53,12 @@ def _correct_all(
 def correct_in_processes(
     corrector: Corrector, sources: Iterable[Source], *, workers: int
 ) -> Iterator[tuple[str, Correction]]:
-    """Yield the same in the same order from several processes, each of which loads the model."""
-    together = corrector.proposer.together
+    """Yield what `_correct_all` does, by several processes, each of which loads the model."""
+    size = corrector.proposer.together
     waiting: deque[tuple[str, Future[list[Correction]]]] = deque()
 
-    def finish(most: int) -> Iterator[tuple[str, Correction]]:
-        while len(waiting) > most:
+    def finish_all_but(count: int) -> Iterator[tuple[str, Correction]]:
+        while len(waiting) > count:
             origin, future = waiting.popleft()
             for correction in future.result():
                 yield origin, correction
@@ -63,23 +66,23 @@ def correct_in_processes(
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, context, _start_worker, (corrector,)) as pool:
         for origin, texts in sources:
-            for at in range(0, len(texts), together):
-                waiting.append((origin, pool.submit(_correct_texts, texts[at : at + together])))
-                yield from finish(_AHEAD * workers)
-        yield from finish(0)
+            for start in range(0, len(texts), size):
+                waiting.append((origin, pool.submit(_correct_texts, texts[start : start + size])))
+                yield from finish_all_but(_AHEAD * workers)
+        yield from finish_all_but(0)
 
 
-_worker: list[Corrector] = []  # of this process
+_correctors: list[Corrector] = []  # the one of this process
 
 
 def _start_worker(corrector: Corrector) -> None:
     """Keep the corrector of a process, which its calls share."""
-    _worker[:] = [corrector]
+    _correctors[:] = [corrector]
 
 
 def _correct_texts(texts: Sequence[str]) -> list[Correction]:
     """Return the corrections of texts, by the corrector of the process."""
-    return _worker[0].correct(texts)
+    return _correctors[0].correct(texts)
 
 
 def read_good_lines(path: Path, encoding: str | None) -> Iterator[str]:
@@ -91,7 +94,7 @@ def read_good_lines(path: Path, encoding: str | None) -> Iterator[str]:
 
 def print_corrections(
     corrector: Corrector,
-    sources: Iterable[tuple[str, Sequence[str]]],
+    sources: Iterable[Source],
     total: int | None,
     report: KeptReport,
     memory: Memory,
@@ -102,18 +105,18 @@ def print_corrections(
 ) -> None:
     """Print the corrections of texts as they come.
 
-    sources: texts, and what they are called. memory: lines of the file that they are of. workers:
-    processes among which they are spread.
+    total: the number of texts; None where it is not known. memory: lines of the file that they are
+    of. workers: processes among which they are spread.
     """
-    number: Counter[str] = Counter()
+    numbers: Counter[str] = Counter()  # what texts are called → how many of them came
     # Where the corrections appear on the terminal, they are the progress.
-    seen = sys.stderr.isatty() and not sys.stdout.isatty()
-    with Progress() if seen else contextlib.nullcontext() as progress:
+    shows_progress = sys.stderr.isatty() and not sys.stdout.isatty()
+    with Progress() if shows_progress else contextlib.nullcontext() as progress:
         spread = partial(correct_in_processes, workers=workers) if workers > 1 else _correct_all
         for origin, correction in spread(corrector, sources):
             reviewed = memory.review(correction, corrector.least)
-            number[origin] += 1
-            report.add(f"{origin} {number[origin]}", correction.kept)
+            numbers[origin] += 1
+            report.add(f"{origin} {numbers[origin]}", correction.kept)
             record = json.dumps(to_record(reviewed), ensure_ascii=False) if as_json else None
             click.echo(record or show_edits(reviewed, diff=diff))
             if progress is not None:
@@ -146,16 +149,17 @@ class KeptReport:
         """Count what a text kept, and name a piece that was not looked at or was refused."""
         for part in parts:
             self._counts[part.reason] += 1
+            pieces = sum(self._counts[reason] for reason in _PIECES)
             if part.reason == "unreadable":
                 self._unreadable.update(part.source)
-            elif part.reason in _PIECES and sum(map(self._counts.__getitem__, _PIECES)) <= _NAMED:
+            elif part.reason in _PIECES and pieces <= _NAMED:
                 length = part.end - part.start
                 what = f"characters {part.start + 1} to {part.end} ({length} characters)"
                 print_lines(f"{place}: {what} not changed: {REASONS[part.reason]}")
 
-    def end(self) -> None:
-        """Print the counts by reason, those of unreadable characters and not of parts."""
-        examples = "".join(c for c, _ in self._unreadable.most_common(_EXAMPLES))
+    def print_counts(self) -> None:
+        """Print how many parts were kept, by reason; of what is unreadable, how many characters."""
+        examples = "".join(character for character, _ in self._unreadable.most_common(_EXAMPLES))
         for reason, count in sorted(self._counts.items()):
             what = f"{self._unreadable.total()}: {examples}" if reason == "unreadable" else count
             print_lines(f"not changed: {REASONS[reason]} ({what})")
@@ -163,10 +167,8 @@ class KeptReport:
             print_lines("If this is traditional Chinese, add --script auto.")
 
 
-def read_file_lines(path: Path | None, encoding: str | None) -> Iterator[tuple[str, list[str]]]:
+def read_file_lines(path: Path, encoding: str | None) -> Iterator[Source]:
     """Yield the lines of a file, or of a pipe as they come, with what they are called."""
-    if path is None:
-        return
     name = "standard input, line" if str(path) == "-" else f"{path}, line"
     try:
         with open_input(str(path)) as stream, naming_file(str(path)):
@@ -184,27 +186,27 @@ def read_arriving_lines(stream: IO[bytes], encoding: str | None = None) -> Itera
     byte.
     """
     decoder: codecs.IncrementalDecoder | None = None
-    failed: UnicodeDecodeError | None = None
-    rest: list[str] = []  # of a line that has not ended; joined once
-    ended, size = False, 0
+    failure: UnicodeDecodeError | None = None
+    unfinished: list[str] = []  # parts of a line that has not ended; joined once
+    ended, size = False, 0  # size: bytes so far
     while not ended:
-        read = stream.read1(_PIPE)  # type: ignore[attr-defined]  # waits for the first byte alone
+        data = stream.read1(_PIPE)  # type: ignore[attr-defined]  # waits for the first byte alone
         if decoder is None:
-            name = encoding or find_encoding(read)
+            name = encoding or find_encoding(data)
             decoder = codecs.getincrementaldecoder("utf-8-sig" if name == "utf-8" else name)()
-        ended, size = not read, size + len(read)
+        ended, size = not data, size + len(data)
         try:
-            text = decoder.decode(read, final=ended)
-        except UnicodeDecodeError as error:
-            text, failed, ended = error.object[: error.start].decode(error.encoding), error, True
+            text = decoder.decode(data, final=ended)
+        except UnicodeDecodeError as error:  # its object begins with bytes that waited for these
+            text, failure, ended = error.object[: error.start].decode(error.encoding), error, True
             error.start += size - len(error.object)
         first, *lines = text.split("\n")
-        rest.append(first)
+        unfinished.append(first)
         if lines:
-            whole = ["".join(rest), *lines[:-1]]
-            rest = [lines[-1]]
+            whole = ["".join(unfinished), *lines[:-1]]
+            unfinished = [lines[-1]]
             yield [line.removesuffix("\r") for line in whole]
-    if failed is not None:
-        raise failed
-    if last := "".join(rest):
+    if failure is not None:
+        raise failure
+    if last := "".join(unfinished):
         yield [last]

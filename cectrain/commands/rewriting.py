@@ -18,7 +18,7 @@ from cecdata.common.progress import print_lines
 from cecdata.common.text import escape_controls
 from cectrain.commands.checking import find_files, naming_file, open_document
 from cectrain.commands.lines import mark_edit
-from cectrain.corrector.correction import Edit, Kept, to_record
+from cectrain.corrector.correction import Correction, Edit, Kept, to_record
 from cectrain.corrector.corrector import Corrector
 from cectrain.documents.document import (
     apply_to_source,
@@ -57,21 +57,23 @@ class Rewriter:
                 print_lines(escape_controls(f"Error: {error}"))
         return well
 
-    def correct(self, name: str, out: Path | None) -> bool:
-        """Write the corrected file to `out`, or print it where nothing else is; return True.
+    def correct(self, name: str, out: Path | None) -> None:
+        """Write the corrected file to `out`, or print it where nothing else is.
 
         A file is not written over itself where it stays the same; stderr names those that are
-        written. What is printed follows, so that
-        a file is whole also where the reader of the output has gone. Raises InputError where it
-        cannot be read.
+        written. What is printed follows, so that a file is whole also where the reader of the
+        output has gone. Raises InputError where it cannot be read.
         """
         document = open_document(name, self.reading)
         with naming_file(name):
             passages = list(correct_document(self.corrector, document))
             starts = find_line_starts(document.source)
             lines = [bisect_right(starts, passage.start) for passage in passages]
-            for line, passage in zip(lines, passages, strict=True):
-                self.report(f"{name}, line {line}", passage.correction.kept)
+            corrections = [
+                (line, passage.correction) for line, passage in zip(lines, passages, strict=True)
+            ]
+            for line, correction in corrections:
+                self.report(f"{name}, line {line}", correction.kept)
             edits = list_edits(passages)
             if self.questions is not None:
                 edits = self.questions.choose(document.source, edits)
@@ -80,18 +82,23 @@ class Rewriter:
             write_bytes(out, data)
             count = "1 edit" if len(edits) == 1 else f"{len(edits):,} edits"
             print_lines(escape_controls(f"{out}: {count}"))
+        target = apply_to_source(document.source, edits)
         try:
             if self.shape == "json":
-                for line, passage in zip(lines, passages, strict=True):
-                    record = {"line": line, **to_record(passage.correction)}
-                    click.echo(json.dumps(record, ensure_ascii=False))
+                _print_records(corrections)
             elif self.shape == "diff":
-                _print_diff(name, document.source, apply_to_source(document.source, edits))
+                _print_diff(name, document.source, target)
             elif out is None:
-                click.echo(apply_to_source(document.source, edits), nl=False)
+                click.echo(target, nl=False)
         except BrokenPipeError:
             discard_output()
-        return True
+
+
+def _print_records(corrections: Iterable[tuple[int, Correction]]) -> None:
+    """Print a JSON object for each passage of a file, with the number of its line."""
+    for line, correction in corrections:
+        record = {"line": line, **to_record(correction)}
+        click.echo(json.dumps(record, ensure_ascii=False))
 
 
 _COLOURS = {"-": "red", "+": "green", "@": "cyan"}
@@ -122,24 +129,13 @@ class Questions:
         return [edit for edit in edits if self._wants(source, edit)]
 
     def _wants(self, source: str, edit: Edit) -> bool:
-        """Ask whether an edit is wanted, unless an earlier answer decides."""
+        """Return whether an edit is wanted, by an earlier answer or by the answer to a question."""
         change, word = (edit.source, edit.target), find_word(source, edit)
         if self._ended or word in self._never:
             return False
         if change in self._always:
             return True
-        begin = source.rfind("\n", 0, edit.start) + 1
-        end = source.find("\n", edit.end)
-        line = source[begin : edit.start], source[edit.end : end if end >= 0 else None]
-        click.echo(line[0] + mark_edit(edit) + line[1])
-        answers = click.Choice(["y", "n", "always", "never", "quit"])
-        try:
-            answer = click.prompt(edit.message, type=answers, default="y")
-        except click.Abort as error:
-            if not isinstance(error.__context__, EOFError):
-                raise
-            answer = "quit"
-            print_lines("the input ended: only the edits that were accepted are made")
+        answer = _ask(source, edit)
         if answer == "always":
             self._always.add(change)
         elif answer == "never":
@@ -147,3 +143,18 @@ class Questions:
             keep_word(self._path, word)
         self._ended = answer == "quit"
         return answer in {"y", "always"}
+
+
+def _ask(source: str, edit: Edit) -> str:
+    """Show an edit in its line of the source, and return the answer to the question about it."""
+    before = source[: edit.start].rpartition("\n")[2]
+    after = source[edit.end :].partition("\n")[0]
+    click.echo(before + mark_edit(edit) + after)
+    answers = click.Choice(["y", "n", "always", "never", "quit"])
+    try:
+        return str(click.prompt(edit.message, type=answers, default="y"))
+    except click.Abort as error:
+        if not isinstance(error.__context__, EOFError):
+            raise
+        print_lines("the input ended: only the edits that were accepted are made")
+        return "quit"

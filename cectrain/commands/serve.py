@@ -59,7 +59,7 @@ def serve(host: str, port: int, **settings: Any) -> None:
     try:
         from cectrain.serve.server import Server
     except ImportError as error:
-        raise _missing_package(error, "serve") from None
+        raise _explain_missing_package(error, "serve") from None
     limits = {name: settings.pop(name) for name in ("max_bytes", "seconds", "workers")}
     corrector = _load_compiled_corrector(settings)
     with contextlib.suppress(UsageError):  # of a model without terms
@@ -78,7 +78,7 @@ def _load_compiled_corrector(settings: Mapping[str, Any]) -> Corrector:
     return open_corrector(**settings)
 
 
-def _missing_package(error: ImportError, extra: str) -> MissingPackageError:
+def _explain_missing_package(error: ImportError, extra: str) -> MissingPackageError:
     """Return the error for a package of the servers that is missing."""
     return MissingPackageError(
         f"the server needs {error.name or error}, which is missing: {how_to_install(extra)}"
@@ -99,7 +99,7 @@ def lsp(**settings: Any) -> None:
     try:
         from cectrain.lsp import Server
     except ImportError as error:
-        raise _missing_package(error, "lsp") from None
+        raise _explain_missing_package(error, "lsp") from None
 
     def load(wanted: Mapping[str, Any]) -> Corrector:
         return _load_compiled_corrector({**settings, **wanted})
@@ -120,5 +120,5 @@ def mcp(**settings: Any) -> None:
     try:
         from cectrain.mcp import make_server
     except ImportError as error:
-        raise _missing_package(error, "mcp") from None
+        raise _explain_missing_package(error, "mcp") from None
     make_server(_load_compiled_corrector(settings)).run()

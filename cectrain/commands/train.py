@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import warnings
 from collections.abc import Callable
@@ -84,17 +85,20 @@ def configure(recipe: str, settings: tuple[str, ...], **flags: object) -> Config
 
 
 def _warn_of_unused(settings: tuple[str, ...], config: Config) -> None:
-    """Warn of a setting of a part that the run does not have; studies share settings."""
-    of_parts = {
-        "no supervised steps": () if config.sft.steps else ("sft.",),
-        "neither PPO nor a reward": () if config.ppo.updates else _ONLY_PPO,
-        "a reward of its own": () if config.reward.is_consensus else _ONLY_CONSENSUS,
-    }
+    """Warn of settings that have no effect in this run; studies share settings."""
+    # what the run has in place of a part → how that part's settings begin
+    unused: dict[str, tuple[str, ...]] = {}
+    if not config.sft.steps:
+        unused["no supervised steps"] = ("sft.",)
+    if not config.ppo.updates:
+        unused["neither PPO nor a reward"] = _ONLY_PPO
+    if not config.reward.is_consensus:
+        unused["a reward of its own"] = _ONLY_CONSENSUS
     for setting in settings:
         key = setting.partition("=")[0].strip()
-        for part, names in of_parts.items():
-            if key.startswith(names) and setting not in ("sft.steps=0", "ppo.updates=0"):
-                print_lines(f"Warning: {key} has no effect, as the run has {part}")
+        for reason, beginnings in unused.items():
+            if key.startswith(beginnings) and setting not in ("sft.steps=0", "ppo.updates=0"):
+                print_lines(f"Warning: {key} has no effect, as the run has {reason}")
 
 
 def prepare_process() -> None:
@@ -215,23 +219,21 @@ def sft(
     if recipe == DEFAULT:  # its rate and length suit the built-in policy
         longest = () if flags["policy__name"] in (None, BUILTIN) else ("policy.max_chars=128",)
         settings = ("sft.learning_rate=null", *longest, *settings)
-    if is_file := not data.is_dir():
-        settings = (*_LABELLED, *settings)
+    pairs: Path | LabelledPairs
+    if not data.is_dir():
+        config = configure(recipe, (*_LABELLED, *settings), ppo__updates=0, **flags)
+        pairs = labelled_pairs(data, held_out, config.data.held_out + config.data.held_out_clean)
+        are_steps_named = "sft.steps" in keys or recipe not in RECIPES
+        if not (are_steps_named and config.sft.steps):
+            steps = math.ceil(_EPOCHS * pairs.rows(TRAIN) / config.sft.batch)
+            config = replace(config, sft=replace(config.sft, steps=steps))
+        print_lines(pairs.describe_pairs())
     elif held_out:
         raise click.UsageError(f"--held-out needs a file of pairs as DATA, but {data} is a dataset")
-    config = configure(recipe, settings, ppo__updates=0, **flags)
-    pairs: Path | LabelledPairs = data
-    if is_file:
-        count = config.data.held_out + config.data.held_out_clean
-        pairs = labelled_pairs(data, held_out, count)
-        named = "sft.steps" in keys or recipe not in RECIPES
-        if not (named and config.sft.steps):
-            steps = -(-_EPOCHS * pairs.rows(TRAIN) // config.sft.batch)
-            config = replace(config, sft=replace(config.sft, steps=steps))
-    if not config.sft.steps:
-        raise click.UsageError("the recipe has no supervised steps: add --set sft.steps=2000")
-    if isinstance(pairs, LabelledPairs):
-        print_lines(pairs.describe_pairs())
+    else:
+        config, pairs = configure(recipe, settings, ppo__updates=0, **flags), data
+        if not config.sft.steps:
+            raise click.UsageError("the recipe has no supervised steps: add --set sft.steps=2000")
     summary = run_training(pairs, out, config, overwrite=overwrite, log=print_lines)
     _show_results(out, summary, as_json=as_json)
 

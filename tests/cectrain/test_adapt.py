@@ -20,7 +20,7 @@ from cectrain import Corrector
 from cectrain.adapt import adapt, trial
 from cectrain.adapt.text import gather_text
 from cectrain.adapt.trial import Trial
-from cectrain.bench_systems import ModelOptions, make_corrector
+from cectrain.bench_systems import ModelOptions, make_system
 from cectrain.cli import cli as cectrain
 from cectrain.corrector.combined import DEFAULT, CombinedProposer
 from cectrain.corrector.field import POLICY, RECORD, TABLE, read_field
@@ -156,7 +156,7 @@ def test_field_is_a_model_everywhere(field):
         cectrain, ["correct", "--model", str(out), "--json", "桥头驺骥司应当更换啼铁。"]
     )
     assert json.loads(done.stdout)["target"] == "桥头驺骥司应当更换蹄铁。"
-    (answer,) = make_corrector("field", str(out), ModelOptions()).correct(["更换啼铁后交还主人"])
+    (answer,) = make_system("field", str(out), ModelOptions()).correct(["更换啼铁后交还主人"])
     assert answer.text == "更换蹄铁后交还主人"
     with pytest.raises(UsageError, match="lm can be used only with combined and channel"):
         Corrector(str(out), lm="words")
