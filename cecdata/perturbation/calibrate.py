@@ -46,17 +46,14 @@ def count_chances(
     """
     k = np.arange(1, most + 1)
     n = positions[:, None].astype(np.float64)
-    # P(K = k) / P(K = 1) by the recurrence (n - k + 1) / k · r / (1 - r): no powers underflow
     odds = rate / (1 - rate) if rate < 1 else 1e300
     log_odds = float(np.log(odds)) if odds > 0 else -1e9
+    # log of P(K = k) / P(K = 1): from k - 1 to k the chance grows by (n - k + 1) / k · odds
     steps = np.maximum(n - k[1:] + 1, 0) / k[1:]
     with np.errstate(over="ignore", invalid="ignore"):
-        logs = np.concatenate(
-            [np.zeros_like(n), np.cumsum(np.log(np.where(steps > 0, steps, 1)) + log_odds, axis=1)],
-            axis=1,
-        )
-    logs[k[None, :] > np.maximum(n, 1)] = -np.inf
-    logs[k[None, :] < np.minimum(n, least)] = -np.inf
+        growth = np.cumsum(np.log(np.where(steps > 0, steps, 1)) + log_odds, axis=1)
+    logs = np.concatenate([np.zeros_like(n), growth], axis=1)
+    logs[(k > np.maximum(n, 1)) | (k < np.minimum(n, least))] = -np.inf
     weights = np.exp(logs - logs.max(axis=1, keepdims=True))
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
@@ -137,9 +134,10 @@ def _find_crossing(
 
 
 def count_table(rates: list[float], mosts: list[int], positions: int) -> Floats:
-    """Return P(K ≤ k + 1) for the kernel, [len(rates), positions + 1, max(mosts)].
+    """Return `Draws.count_cdf`: by operator, number of positions and k, P(at most k + 1 edits).
 
-    The last row is that of mixed pairs, which have at least two edits.
+    `rates` and `mosts` are by operator, and last those of mixed pairs, which have at least two
+    edits. `positions` is the largest number of positions.
     """
     table = np.ones((len(rates), positions + 1, max(mosts)))
     n = np.arange(positions + 1)

@@ -73,7 +73,8 @@ def _find_most_edits(config: Config, tables: Compiled) -> list[int]:
     """
     costs = [cost.most for cost in tables.costs]
     # spans are no part of mixed pairs
-    mixed = [cost for cost, row in zip(costs, tables.arrays.spans.row, strict=True) if row < 0]
+    columns = tables.arrays.spans.column
+    mixed = [cost for cost, column in zip(costs, columns, strict=True) if column < 0]
     costs.append(max(mixed, default=1))
     return [max(1, min(config.max_edits, config.max_distance // cost)) for cost in costs]
 

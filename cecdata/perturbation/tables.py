@@ -24,7 +24,7 @@ from cecdata.operators import Operator
 from cecdata.operators.base import CharConfusions, reweigh
 from cecdata.perturbation.kernel import layout
 from cecdata.perturbation.kernel.layout import FIRST_HAN, HAN, Ints, Language, Longs, Shorts, Tables
-from cecdata.perturbation.span_tables import Cost, compile_spans, make_alias_tables
+from cecdata.perturbation.span_tables import Cost, compile_spans, make_alias_tables, quantise
 
 Numbers = npt.NDArray[np.int64]
 MODEL = "lm"  # the key of the language model in `Compiled.sha256`
@@ -213,13 +213,10 @@ def _pack_candidates(columns: _Columns) -> Longs:
     begins = np.flatnonzero(np.r_[True, columns.slot[1:] != columns.slot[:-1]])
     bounds = np.r_[begins, len(columns.slot)] if len(columns.slot) else np.zeros(1, np.int64)
     keep, alias = make_alias_tables(bounds, columns.weight)
-    most = 2**layout.KEEP_BITS - 1
-    packed = (columns.kind << layout.TEXT_BITS | columns.text).astype(np.uint64)
-    chance = np.minimum(keep * (most + 1), most).astype(np.uint64)
-    alias_fields = packed[alias] << np.uint64(layout.TEXT_BITS + layout.KIND_BITS)
-    return np.asarray(
-        packed | alias_fields | chance << np.uint64(2 * (layout.TEXT_BITS + layout.KIND_BITS))
-    )
+    entry_bits = np.uint64(layout.TEXT_BITS + layout.KIND_BITS)
+    entries = (columns.kind << layout.TEXT_BITS | columns.text).astype(np.uint64)
+    chance = quantise(keep).astype(np.uint64)
+    return np.asarray(entries | entries[alias] << entry_bits | chance << np.uint64(2) * entry_bits)
 
 
 def _pack_texts(texts: Sequence[str]) -> Longs:

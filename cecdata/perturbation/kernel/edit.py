@@ -1,7 +1,8 @@
 """Draws of replacements, the writing of a source and its edits, and the distance of both texts.
 
 Bytes are copied in blocks, edits written in columns. The Levenshtein distance of several edits is
-computed where it is not the sum of their costs.
+computed where it is not the sum of their costs. A text's facts are the second column of
+`Tables.texts`: its size in bytes and its code points.
 """
 
 import numpy as np
@@ -11,10 +12,12 @@ from numba.extending import intrinsic
 
 from cecdata.common.kernels import called, inlined
 from cecdata.perturbation.kernel import layout
+from cecdata.perturbation.kernel.layout import read_bits
+from cecdata.perturbation.kernel.positions import draw_below
 
 _BLOCK = 32  # bytes copied at a time
-_TEXT, _KIND = (1 << layout.TEXT_BITS) - 1, (1 << layout.KIND_BITS) - 1
-_SPAN_TEXT = (1 << layout.SPAN_TEXT_BITS) - 1
+_ENTRY_BITS = layout.TEXT_BITS + layout.KIND_BITS  # of a text and its kind, in a candidate
+# The first bits of fields of `SpanTables.candidates`.
 _COST = layout.SPAN_TEXT_BITS + layout.KIND_BITS
 _ALIAS = _COST + layout.COST_BITS
 
@@ -23,89 +26,104 @@ _ALIAS = _COST + layout.COST_BITS
 def edit_character(tables, operator, position, length, scratch, data, random, shift, out, edit):
     """Write an edit of one character, or before one, then the rest; return (shift, facts).
 
-    From the end of the edit on, byte b of the target is at shift + b of the output.
-    `facts` is the second column of the replacement's row in `Tables.texts`.
+    Before the call and after it, byte b of the target that is still to be written is at shift + b
+    of the output. `random` draws the replacement, whose facts are returned; `edit` is the edit's
+    row in `out`.
     """
     inserts = np.int64(tables.inserts[operator])
-    bounds = scratch.bounds
     slot = np.uint32(0) if inserts else scratch.slots[position]
-    packed = draw_candidate(tables, operator, slot, random)
-    text = np.int64(packed & np.uint64(_TEXT))
-    done, to = position + 1 - inserts, shift + bounds[position]
-    facts = tables.texts[text, 1]
-    size = np.int64(facts & np.uint64(0xFF))
-    _store_word(out.data, np.uint64(to), tables.texts[text, 0])
-    copy_bytes(out.data, to + size, data, bounds[done], bounds[length])
-    _write_edit(
-        out, edit, position, done, slot, text, operator, packed >> np.uint64(layout.TEXT_BITS)
-    )
-    return shift + size - (bounds[done] - bounds[position]), facts
+    candidate = draw_candidate(tables, operator, slot, random)
+    text = np.int64(read_bits(candidate, 0, layout.TEXT_BITS))
+    kind = read_bits(candidate, layout.TEXT_BITS, layout.KIND_BITS)
+    end, bounds = position + 1 - inserts, scratch.bounds
+    written = _write_text(tables, text, out.data, shift + bounds[position])
+    copy_bytes(out.data, written, data, bounds[end], bounds[length])
+    _write_edit(out, edit, position, end, slot, text, operator, kind)
+    return written - bounds[end], tables.texts[text, 1]
 
 
 @inlined
 def edit_span(tables, operator, position, length, scratch, data, random, shift, out, edit):
-    """Write an edit of a span, then the rest; return (shift, the edit's Levenshtein distance)."""
+    """Write an edit of a span as `edit_character` does; return (shift, Levenshtein distance)."""
     spans, bounds = tables.spans, scratch.bounds
-    column = np.int64(spans.row[operator])
-    row = spans.rows[np.int64(scratch.spans[column, position]), column]
-    chosen = draw_span_candidate(row, spans.candidates, random)
-    packed, signs = spans.candidates[chosen, 0], spans.candidates[chosen, 1]
-    done, to = position + np.int64(row >> np.uint64(layout.SIZE_SHIFT)), shift + bounds[position]
-    start = to
-    for _ in range(layout.LONGEST):
-        text = np.int64(signs & np.uint64(_TEXT))
-        _store_word(out.data, np.uint64(to), tables.texts[text, 0])
-        to += np.int64(tables.texts[text, 1] & np.uint64(0xFF))
-        signs >>= np.uint64(layout.TEXT_BITS)
-    copy_bytes(out.data, to, data, bounds[done], bounds[length])
-    singles = len(tables.texts)
-    old = singles + np.int64((row >> np.uint64(layout.SOURCE_SHIFT)) & np.uint64(_SPAN_TEXT))
-    new = singles + np.int64(packed & np.uint64(_SPAN_TEXT))
-    _write_edit(
-        out, edit, position, done, old, new, operator, packed >> np.uint64(layout.SPAN_TEXT_BITS)
-    )
-    cost = np.int64(packed >> np.uint64(_COST)) & ((1 << layout.COST_BITS) - 1)
-    return shift + (to - start) - (bounds[done] - bounds[position]), cost
+    column = np.int64(spans.column[operator])
+    span = spans.rows[np.int64(scratch.spans[column, position]), column]
+    chosen = draw_span_candidate(span, spans.candidates, random)
+    candidate, characters = spans.candidates[chosen, 0], spans.candidates[chosen, 1]
+    written = shift + bounds[position]
+    for i in range(layout.LONGEST):
+        text = read_bits(characters, i * layout.TEXT_BITS, layout.TEXT_BITS)
+        written = _write_text(tables, np.int64(text), out.data, written)
+    end = position + np.int64(span >> np.uint64(layout.SIZE_SHIFT))
+    copy_bytes(out.data, written, data, bounds[end], bounds[length])
+    singles = len(tables.texts)  # texts of spans are numbered behind these
+    old = singles + np.int64(read_bits(span, layout.SOURCE_SHIFT, layout.SPAN_TEXT_BITS))
+    new = singles + np.int64(read_bits(candidate, 0, layout.SPAN_TEXT_BITS))
+    kind = read_bits(candidate, layout.SPAN_TEXT_BITS, layout.KIND_BITS)
+    _write_edit(out, edit, position, end, old, new, operator, kind)
+    return written - bounds[end], np.int64(read_bits(candidate, _COST, layout.COST_BITS))
+
+
+@inlined
+def _write_text(tables, text, data, at):
+    """Write the UTF-8 of a row of `Tables.texts` to data[at:]; return the place behind it."""
+    _store_word(data, np.uint64(at), tables.texts[text, 0])
+    return at + read_size(tables.texts[text, 1])
 
 
 @inlined
 def _write_edit(out, edit, start, end, old, new, operator, kind):
-    """Write the facts of an edit to row `edit` of the output; `kind` may have bits above it."""
+    """Write an edit of target[start:end] to row `edit` of the output; `old` and `new` are texts."""
     out.start[edit] = start
     out.end[edit] = end
     out.old[edit] = old
     out.new[edit] = new
     out.edited_by[edit] = operator
-    out.kind[edit] = np.int8(kind & np.uint64(_KIND))
+    out.kind[edit] = np.int8(kind)
+
+
+@inlined
+def read_size(facts):
+    """Return the bytes of a text's UTF-8, by its facts."""
+    return np.int64(read_bits(facts, 0, 8))
+
+
+@inlined
+def read_points(facts):
+    """Return the two code points of a text, by its facts; 0 for one that it does not have."""
+    return np.uint32(read_bits(facts, 8, 24)), np.uint32(read_bits(facts, 32, 32))
 
 
 @inlined
 def draw_candidate(tables, operator, slot, random):
-    """Return a replacement by Walker's alias method: its text, its kind above, then other bits."""
-    scaled = (random >> np.uint64(32)) * np.uint64(tables.rows[operator, slot, 1])
-    packed = tables.candidates[
-        np.uint64(tables.rows[operator, slot, 0]) + (scaled >> np.uint64(32))
-    ]
-    fraction = np.uint32(random) >> np.uint32(32 - layout.KEEP_BITS)
-    keep = np.uint32(packed >> np.uint64(2 * (layout.TEXT_BITS + layout.KIND_BITS)))
-    if fraction >= keep:
-        packed >>= np.uint64(layout.TEXT_BITS + layout.KIND_BITS)
-    return packed
+    """Draw a replacement by Walker's alias method; return its text with its kind above it.
+
+    The upper half of `random` picks a candidate, the lower half the candidate or its alias. Bits
+    above the kind are left over.
+    """
+    first, count = tables.rows[operator, slot, 0], tables.rows[operator, slot, 1]
+    candidate = tables.candidates[np.uint64(first) + np.uint64(draw_below(random, count))]
+    if not _is_kept(candidate >> np.uint64(2 * _ENTRY_BITS), random):
+        candidate >>= np.uint64(_ENTRY_BITS)  # the alias, with its kind
+    return candidate
 
 
 @inlined
-def draw_span_candidate(row, candidates, random):
-    """Return the candidate that replaces a span with this word of `SpanTables.rows`, as a row."""
-    first = row & np.uint64((1 << layout.COUNT_SHIFT) - 1)
-    count = (row >> np.uint64(layout.COUNT_SHIFT)) & np.uint64(
-        (1 << (layout.SOURCE_SHIFT - layout.COUNT_SHIFT)) - 1
-    )
-    chosen = first + (((random >> np.uint64(32)) * count) >> np.uint64(32))
-    packed = candidates[chosen, 0]
-    fraction = np.uint32(random) >> np.uint32(32 - layout.KEEP_BITS)
-    if fraction >= np.uint32(packed >> np.uint64(64 - layout.KEEP_BITS)):
-        chosen = first + ((packed >> np.uint64(_ALIAS)) & np.uint64((1 << layout.ALIAS_BITS) - 1))
+def draw_span_candidate(span, candidates, random):
+    """Draw a row of `SpanTables.candidates` likewise, by the span's word of `SpanTables.rows`."""
+    first = read_bits(span, 0, layout.COUNT_SHIFT)
+    count = read_bits(span, layout.COUNT_SHIFT, layout.SOURCE_SHIFT - layout.COUNT_SHIFT)
+    chosen = first + np.uint64(draw_below(random, count))
+    candidate = candidates[chosen, 0]
+    if not _is_kept(candidate >> np.uint64(64 - layout.KEEP_BITS), random):
+        chosen = first + read_bits(candidate, _ALIAS, layout.ALIAS_BITS)
     return chosen
+
+
+@inlined
+def _is_kept(keep, random):
+    """Return whether a candidate is taken, not its alias; `keep` is that chance, in KEEP_BITS."""
+    return np.uint32(random) >> np.uint32(32 - layout.KEEP_BITS) < np.uint32(keep)
 
 
 @inlined
@@ -155,9 +173,8 @@ def _store_word(typing_context, out, to, word):
 
 @inlined
 def is_new(points, length, facts):
-    """Return whether the target holds no character of a text, given its row of `Tables.texts`."""
-    first = np.uint32((facts >> np.uint64(8)) & np.uint64(0xFFFFFF))
-    second = np.uint32(facts >> np.uint64(32))
+    """Return whether the target, points[:length], holds no character of the text of these facts."""
+    first, second = read_points(facts)
     occurs = _does_occur_in(points, length, first)
     if second:
         occurs |= _does_occur_in(points, length, second)
@@ -175,10 +192,13 @@ def _does_occur_in(points, length, wanted):
 
 @called
 def measure_distance(out, first, last, tables, bound, scratch):
-    """Return the distance of edits first..last - 1 of one pair, known to be at most `bound`."""
+    """Return the Levenshtein distance of a pair, which is known to be at most `bound`.
+
+    Its edits are rows first..last - 1 of `out`.
+    """
+    # source and target are equal before the first edit and after the last
     start, end = np.int64(out.start[first]), np.int64(out.end[last - 1])
     length = _write_source(start, out, first, last, tables, scratch)
-    # source and target are equal before the first edit and after the last
     return _measure_distance_in_band(start, end - start, length, bound, scratch)
 
 
@@ -194,15 +214,13 @@ def _write_source(start, out, first, last, tables, scratch):
             length += 1
         span = out.new[e] - singles
         if span >= 0:
-            for j in range(tables.spans.points.shape[1]):
-                if tables.spans.points[span, j]:
-                    written[length] = tables.spans.points[span, j]
-                    length += 1
+            for point in tables.spans.points[span]:
+                written[length] = point
+                length += np.int64(point != 0)
         else:
-            facts = tables.texts[out.new[e], 1]
-            written[length] = np.uint32((facts >> np.uint64(8)) & np.uint64(0xFFFFFF))
-            written[length + 1] = np.uint32(facts >> np.uint64(32))
-            length += np.int64(written[length] != 0) + np.int64(written[length + 1] != 0)
+            for point in read_points(tables.texts[out.new[e], 1]):
+                written[length] = point
+                length += np.int64(point != 0)
         done = out.end[e]
     return length
 

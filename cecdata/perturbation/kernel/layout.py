@@ -1,4 +1,7 @@
-"""The arrays of the kernel as named tuples: compiled confusion sets, inputs, scratch, output."""
+"""The arrays of the kernel as named tuples: compiled confusion sets, inputs, scratch, output.
+
+A word with several fields is written as `lowest | next << its first bit | …`.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from cecdata.common.kernels import inlined
 
 Bytes = npt.NDArray[np.uint8]
 Shorts = npt.NDArray[np.uint16]
@@ -46,6 +51,12 @@ NO_THIRD = 0xFFFF  # in place of the third slot, where a span has two characters
 KEY_FACTOR, PAIR_FACTOR = 0x9E3779B97F4A7C15, 0x9E3779B1
 
 
+@inlined
+def read_bits(word, first, count):
+    """Return `count` bits of a 64-bit word, from bit `first` on."""
+    return (word >> np.uint64(first)) & np.uint64((1 << count) - 1)
+
+
 class Language(NamedTuple):
     """A language model of W words for `kernel.fluency`; empty where a recipe has one proposal.
 
@@ -74,7 +85,7 @@ class SpanTables(NamedTuple):
     span. The tables that are read at every position are small, so that they stay in the cache.
     """
 
-    row: npt.NDArray[np.int8]  # [O] the operator's column in `rows`, or -1
+    column: npt.NDArray[np.int8]  # [O] the operator's column in `rows`, or -1
     operator: npt.NDArray[np.uint16]  # [rewriting operators] the operator of each column of `rows`
     starts: Longs  # [words] a bitmap of the spread heads
     before: Words  # [words] the number of bits set before each word, for the position in `heads`

@@ -2,7 +2,7 @@
 
 A sentence is read once (`scan`); each copy draws an operator and positions (`positions`), chooses
 among proposals (`fluency`), writes its source and edits and computes the distance (`edit`). Every
-draw is a pure function of (seed, id, copy, purpose, index).
+draw is a pure function of (seed, id, copy, purpose, index). Sets of operators are masks of bits.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from cecdata.perturbation.kernel.positions import (
     find_able_mask,
     make_key,
     make_mask,
+    sum_priors,
     to_fraction,
 )
 from cecdata.perturbation.kernel.scan import apply_protection, find_heads, mark_spans, read_sentence
@@ -41,8 +42,8 @@ _SENTENCE = float(1 << 20)  # one sentence in a histogram: integers add up the s
 def perturb(text: Sentences, draws: Draws, tables: Tables, scratch: Scratch, out: Output):
     """Write copies 0..copies-1 of every sentence in turn; return the number of edits."""
     inserts, with_prior = make_mask(tables.inserts), make_mask(draws.priors)
-    spanning = with_prior & _mask_rewriting(tables)
-    single = with_prior & ~spanning
+    rewriting = with_prior & _mask_rewriting(tables)
+    single = with_prior & ~rewriting
     out.offsets[0], out.edits[0] = 0, 0
     at, edits, pair, read = 0, 0, 0, 0  # bytes, edits, pairs and code points so far
     last_able = np.int64(-1)
@@ -51,7 +52,7 @@ def perturb(text: Sentences, draws: Draws, tables: Tables, scratch: Scratch, out
         read += length
         if draws.proposals > 1:
             read_words(length, tables.model, scratch)
-        able, marked = find_able_mask(scratch.mask, length, single) | spanning, np.int64(0)
+        able, marked = find_able_mask(scratch.mask, length, single) | rewriting, np.int64(0)
         if able != last_able:
             accumulate_priors(draws.priors, able, scratch.cumulative)
             last_able = able
@@ -76,7 +77,10 @@ def perturb(text: Sentences, draws: Draws, tables: Tables, scratch: Scratch, out
 
 @inlined
 def _read_sentence(text, row, read, tables, inserts, scratch):
-    """Read one sentence into `scratch`; return its number of code points."""
+    """Read sentence `row` into `scratch`; return its number of code points.
+
+    `read` is the number of code points before it, `inserts` the set of operators that insert.
+    """
     length = read_sentence(
         text.data, text.offsets[row], text.offsets[row + 1], tables, inserts, scratch
     )
@@ -104,7 +108,7 @@ def _draw_operator(length, able, marked, key, draws, tables, scratch):
             operator = mixed
         if count == 0:
             operator = choose_operator(to_fraction(draw(key, OPERATOR, 0)), scratch.cumulative)
-            if tables.spans.row[operator] >= 0:
+            if tables.spans.column[operator] >= 0:
                 operator, marked = _skip_spanless(
                     operator, length, able, marked, key, draws, tables, scratch
                 )
@@ -121,8 +125,8 @@ def _skip_spanless(operator, length, able, marked, key, draws, tables, scratch):
     can edit.
     """
     tries = 0
-    while operator >= 0 and tables.spans.row[operator] >= 0:
-        column = np.int64(tables.spans.row[operator])
+    while operator >= 0 and tables.spans.column[operator] >= 0:
+        column = np.int64(tables.spans.column[operator])
         if not (marked >> column) & 1:
             if not marked:
                 find_heads(length, tables.spans, scratch)
@@ -145,21 +149,23 @@ def _skip_spanless(operator, length, able, marked, key, draws, tables, scratch):
 def _write_copy(text, length, drawn, count, at, edits, tables, scratch, out):
     """Write the source and the edits of a copy: (bytes and edits written so far, the distance).
 
-    `drawn` is a value of `Output.operator`. Byte b of the target that is still to be written is at
-    shift + b of the output.
+    `at` and `edits` are those before it. `drawn` is a value of `Output.operator`, `count` the
+    number of edits, which are in `scratch`.
     """
-    # After each edit the whole tail is copied, and the next edit overwrites it: copying only up to
-    # the next edit, or skipping a copy that moves no byte, would cost a mispredicted branch.
-    shift, first_edit, distance, exact = at - scratch.bounds[0], edits, 0, True
+    # Byte b of the target that is still to be written is at shift + b of the output. After each
+    # edit the whole tail is copied, and the next edit overwrites it: copying only up to the next
+    # edit, or skipping a copy that moves no byte, would cost a mispredicted branch.
+    begin, end = scratch.bounds[0], scratch.bounds[length]
+    shift, first_edit, distance, exact = at - begin, edits, 0, True
     if drawn >= 0:
-        edit.copy_bytes(out.data, at, text.data, scratch.bounds[0], scratch.bounds[length])
+        edit.copy_bytes(out.data, at, text.data, begin, end)
     else:
-        shift = at - scratch.bounds[length]
+        shift = at - end  # nothing is written
     mixed = drawn == len(tables.inserts)
     for k in range(count):
         position, random = scratch.chosen[k], scratch.randoms[k]
         operator = scratch.operators[k] if mixed else drawn
-        if tables.spans.row[operator] >= 0:
+        if tables.spans.column[operator] >= 0:
             shift, cost = edit.edit_span(
                 tables, operator, position, length, scratch, text.data, random, shift, out, edits
             )
@@ -172,7 +178,7 @@ def _write_copy(text, length, drawn, count, at, edits, tables, scratch, out):
             if count > 1:
                 exact &= edit.is_new(scratch.points, length, facts)
                 # in a mixed pair, a deletion and an insertion may together be one substitution
-                exact &= facts & np.uint64(0xFF) != 0 or not mixed
+                exact &= edit.read_size(facts) != 0 or not mixed
             distance += tables.cost[operator]
         edits += 1
     if not exact:
@@ -180,7 +186,7 @@ def _write_copy(text, length, drawn, count, at, edits, tables, scratch, out):
         # an upper bound. The cost of a single edit is exact: a replacement never has the replaced
         # character, so nothing matches between the common prefix and the common suffix.
         distance = edit.measure_distance(out, first_edit, edits, tables, distance, scratch)
-    return shift + scratch.bounds[length], edits, distance
+    return shift + end, edits, distance
 
 
 @inlined
@@ -208,13 +214,11 @@ def add_to_histogram(text: Sentences, tables: Tables, priors, scratch: Scratch, 
             find_heads(length, tables.spans, scratch)
         for column in range(len(tables.spans.operator)):
             mark_spans(column, tables, scratch)
-        able, total = find_able_mask(scratch.mask, length, with_prior), 0.0
+        able = find_able_mask(scratch.mask, length, with_prior)
+        total = sum_priors(priors, able)
         for o in range(len(priors)):
             if (able >> o) & 1:
-                total += priors[o]
-        for o in range(len(priors)):
-            if (able >> o) & 1:
-                column = np.int64(tables.spans.row[o])
+                column = np.int64(tables.spans.column[o])
                 if column < 0:
                     positions = count_positions(scratch.mask, length, 1 << o)
                 else:

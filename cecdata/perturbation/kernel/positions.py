@@ -1,7 +1,8 @@
 """Random draws, and those of the operator, of the number of edits and of their positions.
 
 Draws are pure functions of (seed, id, copy, purpose, index): each is the finaliser of SplitMix64
-over a counter, so that order, sharding, workers and restarts change no row.
+over a counter, so that order, sharding, workers and restarts change no row. Sets of operators are
+masks of bits, and so is the set of those that may edit at each of the positions 0..length, `mask`.
 """
 
 import numpy as np
@@ -37,7 +38,7 @@ def draw_below(random, bound):
 @inlined
 def to_fraction(random):
     """Return a fraction in [0, 1) from 64 uniform random bits."""
-    return np.float64(random >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+    return np.float64(random >> np.uint64(11)) * 2.0**-53
 
 
 _SPARSE = 24  # tries after which the eligible positions are counted
@@ -72,12 +73,19 @@ def find_able_mask(mask, length, with_prior):
 
 
 @inlined
-def accumulate_priors(priors, able, cumulative):
-    """Write into cumulative[o] the probability of drawing an operator ≤ o of the set `able`."""
-    total, sum_up_to = 0.0, 0.0
+def sum_priors(priors, able):
+    """Return the sum of the priors of the operators in the set `able`."""
+    total = 0.0
     for o in range(len(priors)):
         if (able >> o) & 1:
             total += priors[o]
+    return total
+
+
+@inlined
+def accumulate_priors(priors, able, cumulative):
+    """Write into cumulative[o] the probability of drawing an operator ≤ o of the set `able`."""
+    total, sum_up_to = sum_priors(priors, able), 0.0
     for o in range(len(priors)):
         if (able >> o) & 1:
             sum_up_to += priors[o]
@@ -91,7 +99,7 @@ def accumulate_priors(priors, able, cumulative):
 
 @inlined
 def choose_operator(fraction, cumulative):
-    """Return the operator that a draw selects."""
+    """Return the operator that a fraction selects, by what `accumulate_priors` wrote."""
     chosen = 0
     for o in range(len(cumulative)):
         chosen += fraction >= cumulative[o]  # no branch: it could not be predicted
@@ -100,7 +108,10 @@ def choose_operator(fraction, cumulative):
 
 @inlined
 def draw_positions(length, operator, wanted, draws, key, scratch):
-    """Draw how many positions with a bit of `wanted` are edited, and which; return the number."""
+    """Draw how many positions with a bit of `wanted` are edited, and which; return the number.
+
+    They are written to `scratch.chosen`. `operator` is the row of `Draws.count_cdf`.
+    """
     positions, count = count_positions(scratch.mask, length, wanted), 1
     fraction = to_fraction(draw(key, COUNT, 0))
     count_cdf = draws.count_cdf
@@ -139,7 +150,7 @@ def _draw_distinct(mask, length, wanted, count, key, chosen):
 
 @called
 def _draw_by_rank(mask, length, bits, chosen, taken, random):
-    """Return a position that fits and is none of chosen[:taken], each equally likely."""
+    """Return a position with one of `bits` that is not in chosen[:taken], each equally likely."""
     rank = draw_below(random, count_positions(mask, length, bits) - taken)
     for position in range(length + 1):
         fresh = (mask[position] & bits) != 0
@@ -154,9 +165,10 @@ def _draw_by_rank(mask, length, bits, chosen, taken, random):
 
 @called
 def draw_mixed_positions(length, able, draws, key, scratch):
-    """Draw positions, and for each an operator, operators[k]; at least two operators differ.
+    """Draw the positions and the operators of a mixed pair; return the number of positions, or 0.
 
-    Return the number of positions, or 0 if these positions do not allow two operators.
+    They are written to `scratch.chosen` and `operators`. At least two operators differ; 0 stands
+    for positions that do not allow that.
     """
     mask, chosen, operators = scratch.mask, scratch.chosen, scratch.operators
     priors, cumulative = draws.priors, scratch.cumulative_here
@@ -164,16 +176,22 @@ def draw_mixed_positions(length, able, draws, key, scratch):
     possible, drawn = np.int64(0), np.int64(0)
     for k in range(count):
         possible |= np.int64(mask[chosen[k]]) & able
-    if count < 2 or possible & (possible - 1) == 0:  # at most one bit is set
+    if count < 2 or not _has_two_bits(possible):
         return 0
     for k in range(count):
         accumulate_priors(priors, np.int64(mask[chosen[k]]) & able, cumulative)
         operators[k] = choose_operator(to_fraction(draw(key, MIXED_OPERATOR, k)), cumulative)
         drawn |= np.int64(1) << operators[k]
-    if drawn & (drawn - 1) == 0:  # all drew one operator: the last edit that can takes another
+    if not _has_two_bits(drawn):  # all drew one operator: the last edit that can takes another
         k = count - 1
         while np.int64(mask[chosen[k]]) & able & ~drawn == 0:
             k -= 1
         accumulate_priors(priors, np.int64(mask[chosen[k]]) & able & ~drawn, cumulative)
         operators[k] = choose_operator(to_fraction(draw(key, MIXED_OPERATOR, count)), cumulative)
     return count
+
+
+@inlined
+def _has_two_bits(mask):
+    """Return whether at least two bits are set."""
+    return mask & (mask - 1) != 0

@@ -1,6 +1,7 @@
 """Reading of a sentence: its code points, and the operators that may edit each position.
 
-A processor cannot predict which positions begin a span: a branch on it would be mispredicted at
+A head is the two characters that a span begins with; `span_tables` says how it is looked up. A
+processor cannot predict which positions begin a span: a branch on it would be mispredicted at
 every third. So `find_heads` avoids such branches, and its tables are small enough for the cache.
 """
 
@@ -10,18 +11,21 @@ from numba.extending import intrinsic
 
 from cecdata.common.kernels import called, inlined, read_code_point
 from cecdata.perturbation.kernel import layout
+from cecdata.perturbation.kernel.layout import read_bits
 
 _CR, _LF, _LESS, _MORE = 0x0D, 0x0A, 0x3C, 0x3E
 _LONGEST_PLACEHOLDER = 32  # most code points between < and >
 _GOES_ON = 2  # in `protected`: this code point belongs to the run of the one before
+_TAG = np.uint64(layout.TAG_BITS)  # of a head spread over 32 bits; its bit in `starts` is above
 
 
 @inlined
 def read_sentence(data, start, stop, tables, insert_mask, scratch):
-    """Read one sentence of valid UTF-8; return its number of code points.
+    """Read the sentence data[start:stop], in valid UTF-8; return its number of code points.
 
     Into `scratch` go its code points, the byte where each begins, the slot of each (0: none), and
-    the operators that may edit at each, or insert before it.
+    the operators that may edit at each, or insert before it. `insert_mask` has a bit for each
+    operator that inserts.
     """
     points, bounds, mask, slots = scratch.points, scratch.bounds, scratch.mask, scratch.slots
     code_points, eligible = tables.code_points, tables.eligible
@@ -30,11 +34,11 @@ def read_sentence(data, start, stop, tables, insert_mask, scratch):
     while at < end:
         bounds[length] = at
         point, at = read_code_point(data, at)
-        value = np.uint32(code_points[point])
+        class_or_slot = np.uint32(code_points[point])
         slot = np.uint32(0)
-        if value >= layout.FIRST_SLOT:
-            slot = value - np.uint32(layout.FIRST_SLOT - 1)
-        elif value != layout.PLAIN or point == _LESS or point == _CR:
+        if class_or_slot >= layout.FIRST_SLOT:
+            slot = class_or_slot - np.uint32(layout.FIRST_SLOT - 1)
+        elif class_or_slot != layout.PLAIN or point == _LESS or point == _CR:
             may_cling = True
         points[length] = point
         slots[length] = slot
@@ -121,10 +125,6 @@ def _find_placeholder_end(points, i, length):
     return i
 
 
-_TAG = (1 << layout.TAG_BITS) - 1
-_OPERATORS = (1 << (layout.GOES_ON - layout.OPERATORS_SHIFT)) - 1
-
-
 @intrinsic
 def count_bits(typing_context, word):
     """Count the set bits of a 64-bit word, as one instruction."""
@@ -140,28 +140,27 @@ def find_heads(length, spans, scratch):
     """Write the positions where a span may begin into `scratch.maybe`, their heads into `begun`."""
     slots, maybe, count = scratch.slots, scratch.maybe, np.uint64(0)
     for i in range(np.uint64(max(length - 1, 0))):
-        bit = np.uint64(_spread_pair(slots, i) >> np.uint32(layout.TAG_BITS))
         maybe[count] = i
         # a bitmap of 64 KiB answers most questions without leaving the cache
-        count += (spans.starts[bit >> np.uint64(6)] >> (bit & np.uint64(63))) & np.uint64(1)
+        count += _read_bit(spans.starts, np.uint64(_spread_head(slots, i)) >> _TAG)
     for c in range(count):
         i = np.uint64(maybe[c])
-        spread = _spread_pair(slots, i)
-        position, entry = _find_entry(spread, spans)
-        # the bit and the tag together identify a head
-        is_head = np.uint64((entry ^ spread) & np.uint32(_TAG) == 0)
-        able = (
-            np.uint64((entry >> np.uint32(layout.OPERATORS_SHIFT)) & np.uint32(_OPERATORS))
-            * is_head
-        )
-        goes_on = np.uint64((entry >> np.uint32(layout.GOES_ON)) & np.uint32(1)) * is_head
+        place, entry, is_head = _find_entry(_spread_head(slots, i), spans)
+        able = is_head * read_bits(np.uint64(entry), layout.OPERATORS_SHIFT, layout.MOST_REWRITING)
+        goes_on = is_head * read_bits(np.uint64(entry), layout.GOES_ON, 1)
         goes_on &= _may_go_on(slots, i, spans.longer)
-        scratch.begun[c] = position << np.uint64(32) | able << np.uint64(1) | goes_on
+        scratch.begun[c] = place << np.uint64(32) | able << np.uint64(1) | goes_on
     scratch.count[0] = count
 
 
 @inlined
-def _spread_pair(slots, i):
+def _read_bit(bitmap, number):
+    """Return a bit of a bitmap in words of 64 bits."""
+    return (bitmap[number >> np.uint64(6)] >> (number & np.uint64(63))) & np.uint64(1)
+
+
+@inlined
+def _spread_head(slots, i):
     """Return the slots of the two characters from position i on, spread over 32 bits."""
     head = slots[i] | slots[i + np.uint64(1)] << np.uint32(16)
     return np.uint32(head * np.uint32(layout.PAIR_FACTOR))
@@ -169,18 +168,22 @@ def _spread_pair(slots, i):
 
 @inlined
 def _find_entry(spread, spans):
-    """Return the (position, entry) in `heads` of two slots whose bit is set; the tag may differ."""
-    bit = np.uint64(spread >> np.uint32(layout.TAG_BITS))
+    """Find two slots, spread, whose bit is set, in `heads`: (place, entry, 1 if they are a head).
+
+    They are none where another tag is there: the bit and the tag together identify a head.
+    """
+    bit = np.uint64(spread) >> _TAG
     word, below = bit >> np.uint64(6), (np.uint64(1) << (bit & np.uint64(63))) - np.uint64(1)
-    position = np.uint64(spans.before[word]) + count_bits(spans.starts[word] & below)
-    entry = spans.heads[position]
+    place = np.uint64(spans.before[word]) + count_bits(spans.starts[word] & below)
+    entry = spans.heads[place]
+    tag_mask = np.uint32((1 << layout.TAG_BITS) - 1)
     if entry >> np.uint32(layout.SHARED) & np.uint32(1):  # one in nine: its heads are elsewhere
-        position = np.uint64(entry & np.uint32((1 << layout.SHARED) - 1))
-        entry = spans.heads[position]
-        while (entry ^ spread) & np.uint32(_TAG) and not entry >> np.uint32(layout.FINAL):
-            position += np.uint64(1)
-            entry = spans.heads[position]
-    return position, entry
+        place = read_bits(np.uint64(entry), 0, layout.SHARED)
+        entry = spans.heads[place]
+        while (entry ^ spread) & tag_mask and not entry >> np.uint32(layout.FINAL):
+            place += np.uint64(1)
+            entry = spans.heads[place]
+    return place, entry, np.uint64((entry ^ spread) & tag_mask == 0)
 
 
 @inlined
@@ -188,8 +191,8 @@ def _may_go_on(slots, i, longer):
     """Return 1 if a span may begin with the three characters from i on; false hits are rare."""
     three = np.uint64(slots[i] | slots[i + np.uint64(1)] << np.uint32(16))
     three |= np.uint64(slots[i + np.uint64(2)]) << np.uint64(32)
-    bit = (three * np.uint64(layout.KEY_FACTOR)) >> np.uint64(64 - layout.KNOWN_BITS)
-    return (longer[bit >> np.uint64(6)] >> (bit & np.uint64(63))) & np.uint64(1)
+    spread = three * np.uint64(layout.KEY_FACTOR)
+    return _read_bit(longer, spread >> np.uint64(64 - layout.KNOWN_BITS))
 
 
 @inlined
@@ -202,13 +205,13 @@ def mark_spans(column, tables, scratch):
     free_from, count, operator = np.int64(0), np.int64(0), np.int64(tables.spans.operator[column])
     for c in range(scratch.count[0]):
         i, begun = np.int64(scratch.maybe[c]), scratch.begun[c]
-        span = np.int64(begun >> np.uint64(32))
-        size = np.int64((begun >> np.uint64(1 + column)) & np.uint64(1)) * 2
+        row = np.int64(begun >> np.uint64(32))  # that of a head is its place in `heads`
+        size = np.int64(read_bits(begun, 1 + column, 1)) * 2
         if begun & np.uint64(1):
-            span, size = _find_longest(i, column, span, size, tables.spans, scratch.slots)
+            row, size = _find_longest(i, column, row, size, tables.spans, scratch.slots)
         fits = np.int64((size > 0) & (i >= free_from))
         scratch.mask[i] |= np.uint16(fits << operator)
-        scratch.spans[column, i] = span
+        scratch.spans[column, i] = row
         free_from = i + size if fits else free_from
         count += fits
     scratch.span_counts[column] = count
@@ -218,13 +221,13 @@ def mark_spans(column, tables, scratch):
 def _find_longest(i, column, head, size, spans, slots):
     """Return the longest span of an operator from position i on: (its row, its characters).
 
-    `head` is the span's first two characters, `size` 2 where they are themselves a span, else 0.
+    `head` is the row of the first two characters, `size` 2 where they are themselves a span, or 0.
     """
     tail, longest_row, more = np.int64(spans.first[head]), head, True
     while more:
         entry = spans.tails[tail]
-        longer = np.int64((entry >> np.uint64(layout.TAIL_OPERATORS_SHIFT + column)) & np.uint64(1))
-        longer *= _match_tail(entry, slots, i)
+        able = np.int64(read_bits(entry, layout.TAIL_OPERATORS_SHIFT + column, 1))
+        longer = able * _match_tail(entry, slots, i)
         if longer > size:
             longest_row, size = len(spans.heads) + tail, longer
         more = not entry >> np.uint64(layout.LAST)
@@ -235,8 +238,7 @@ def _find_longest(i, column, head, size, spans, slots):
 @inlined
 def _match_tail(tail, slots, i):
     """Return the number of characters, 3 or 4, of the span with this tail, or 0 if it differs."""
-    third = np.uint32(tail & np.uint64(0xFFFF))
-    fourth = np.uint32((tail >> np.uint64(16)) & np.uint64(0xFFFF))
+    third, fourth = np.uint32(read_bits(tail, 0, 16)), np.uint32(read_bits(tail, 16, 16))
     if third != slots[i + 2]:
         return 0
     if fourth == 0:
