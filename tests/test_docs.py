@@ -20,6 +20,9 @@ PAGES = {
     "tutorial.md": "zh/tutorial.md",
     **{f"howto/{page.name}": f"zh/{page.name}" for page in sorted(DOCS.glob("howto/*.md"))},
 }
+CONCEPTS = {
+    f"concepts/{page.name}": f"zh/concepts/{page.name}" for page in DOCS.glob("concepts/*.md")
+}
 #: pages that run for long; the fast suite adapts, trains and builds on Ray by tests of their own
 LONG = ("howto/adapt.md", "howto/cluster.md", "howto/training-in-python.md")
 BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -117,7 +120,7 @@ def test_the_pages_can_be_typed_one_after_another_in_one_folder():
     assert {folder: made for folder, made in commands.items() if len(made) > 1} == {}
 
 
-@pytest.mark.parametrize(("page", "chinese"), PAGES.items())
+@pytest.mark.parametrize(("page", "chinese"), [*PAGES.items(), *CONCEPTS.items()])
 def test_the_chinese_page_has_the_same_code(page, chinese):
     """A reader of either language runs the same commands."""
     assert blocks(page) == blocks(chinese)

@@ -67,6 +67,13 @@ def test_every_page_is_markdown_too(site):
                 assert (page.parent / link).is_file(), (page, link)
 
 
+def test_the_words_of_the_theme_are_in_the_language_of_the_page(site):
+    """A Chinese page has a Chinese search, and the page after it in English has an English one."""
+    for page, words in (("zh/train", ('lang="zh"', "搜索")), ("tutorial", ('lang="en"', "Search"))):
+        text = (site / page / "index.html").read_text("utf-8")
+        assert all(word in text for word in words), page
+
+
 def test_llms_txt_lists_the_pages(site):
     """It leads to Markdown, in which docstrings are in full and every setting has a meaning."""
     text = (site / "llms.txt").read_text("utf-8")

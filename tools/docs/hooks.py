@@ -19,6 +19,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.nav import Navigation, Section
 from mkdocs.structure.pages import Page
+from mkdocs.utils.templates import TemplateContext
 
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]  # mkdocs takes them back when this is read
@@ -87,9 +88,18 @@ def on_post_build(config: MkDocsConfig) -> None:
     (site / "llms.txt").write_text("\n".join(lines) + "\n", "utf-8")
 
 
-def on_post_page(output: str, **_: object) -> str:
+def on_page_context(
+    context: TemplateContext, *, page: Page, config: MkDocsConfig, **_: object
+) -> TemplateContext:
+    """Let the theme's own words, such as those of its search, be in the language of the page."""
+    config.theme["language"] = "zh" if page.file.src_uri.startswith("zh/") else "en"
+    return context
+
+
+def on_post_page(output: str, *, config: MkDocsConfig, **_: object) -> str:
     """Label the search dialog for screen readers."""
-    return output.replace('role="dialog"', 'role="dialog" aria-label="Search"')
+    label = {"zh": "搜索", "en": "Search"}[config.theme["language"]]
+    return output.replace('role="dialog"', f'role="dialog" aria-label="{label}"')
 
 
 def _twin(page: str) -> str:
