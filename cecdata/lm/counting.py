@@ -33,17 +33,14 @@ class Segmenter:
     """Cuts sentences into words. costs: -log P of each word; number 0 is what no word is."""
 
     def __init__(self, words: tuple[str, ...], costs: Doubles) -> None:
-        keys, nodes, word_of_node = make_trie(words)
-        shift = np.uint64(kernels.find_shift(len(keys)))
-        self._trie = keys, nodes, kernels.make_marks(keys, shift, np.uint64(0)), word_of_node
-        self._costs = costs.astype(np.float32)
+        self._trie, self._log_prob = make_trie(words), -costs.astype(np.float32)
 
     def cut(self, sentences: Sequence[str]) -> Ints:
         """Return the numbers of the words of all runs of Han, each run with -1 behind it."""
         points = np.frombuffer("".join(sentences).encode("utf-32-le"), np.uint32).astype(np.int32)
         offsets = np.cumsum([0, *map(len, sentences)]).astype(np.int64)
         numbers = np.empty(2 * len(points) + 1, np.int32)
-        used = kernels.cut_runs(points, offsets, *self._trie, self._costs, LONGEST, numbers)
+        used = kernels.cut_runs(points, offsets, self._trie, self._log_prob, LONGEST, numbers)
         return numbers[:used]
 
 
@@ -95,33 +92,33 @@ def fit_back_off(
     """
     size = counts.size
     (pairs, pair_counts), (triples, triple_counts) = counts.pairs, counts.triples
-    # bigrams: (c - D) / c(u) + gamma(u) P(w)
+    # bigrams u w: P(w | u) = (c - D) / c(u) + gamma(u) P(w), of which the first term is `part`
     u, w = pairs // size, pairs % size
     discounted = pair_counts - find_discounts(pair_counts)
     part = discounted / np.bincount(u, pair_counts, len(words))[u]
     frequent = pair_counts >= least_pairs
     gamma = np.ones(len(words)) - np.bincount(u[frequent], part[frequent], len(words))
     pair_prob = part + gamma[u] * shares[w]
-    # trigrams: (c - D) / c(u, v) + gamma(u, v) P(w | v); both bigrams of every trigram occur
-    first = np.searchsorted(pairs, triples // size)
-    second = np.searchsorted(pairs, triples % (size * size))
-    part3 = (triple_counts - find_discounts(triple_counts)) / pair_counts[first]
+    # trigrams u v w: P(w | u, v) = (c - D) / c(u, v) + gamma(u, v) P(w | v)
     # a trigram occurs no more often than its bigrams, which the model then has, too
-    kept3 = triple_counts >= max(least_pairs, least_triples)
-    triples, first, second, part3 = triples[kept3], first[kept3], second[kept3], part3[kept3]
-    gamma3 = np.ones(len(pairs)) - np.bincount(first, part3, len(pairs))
+    kept = triple_counts >= max(least_pairs, least_triples)
+    discounted = (triple_counts - find_discounts(triple_counts))[kept]
+    first = np.searchsorted(pairs, triples[kept] // size)  # the places of both bigrams in `pairs`
+    second = np.searchsorted(pairs, triples[kept] % (size * size))
+    part_of_triple = discounted / pair_counts[first]
+    gamma_of_pair = np.ones(len(pairs)) - np.bincount(first, part_of_triple, len(pairs))
     return Ngrams(
         name=name,
         licence=licence,
         error=error,
         words=words,
-        word_log_prob=_to_logs(shares),
-        word_backoff=_to_logs(gamma),
+        word_log_prob=to_logs(shares),
+        word_backoff=to_logs(gamma),
         pairs=np.column_stack([u, w])[frequent].astype(np.int32),
-        pair_log_prob=_to_logs(pair_prob[frequent]),
-        pair_backoff=_to_logs(gamma3[frequent]),
+        pair_log_prob=to_logs(pair_prob[frequent]),
+        pair_backoff=to_logs(gamma_of_pair[frequent]),
         triples=np.column_stack([u[first], w[first], w[second]]).astype(np.int32),
-        triple_log_prob=_to_logs(part3 + gamma3[first] * pair_prob[second]),
+        triple_log_prob=to_logs(part_of_triple + gamma_of_pair[first] * pair_prob[second]),
     )
 
 
@@ -166,8 +163,8 @@ def _add_keys(before: tuple[Longs, Doubles], keys: Longs) -> tuple[Longs, Double
     return all_keys[begins], np.add.reduceat(weights[order], begins)
 
 
-def _to_logs(values: Doubles) -> NDArray[np.float32]:
-    """Return the natural logarithms of probabilities, of which none is too small."""
+def to_logs(values: Doubles) -> NDArray[np.float32]:
+    """Return the natural logarithms of probabilities, which are at least `_LEAST`."""
     return np.log(np.clip(values, _LEAST, 1.0)).astype(np.float32)
 
 
@@ -189,12 +186,16 @@ def find_words(
 
 
 class _Strings:
-    """The strings of Han of each length: hashes by place, and by distinct hash how many."""
+    """The strings of up to LONGEST_NEW characters of Han, by hashes that stand for them.
+
+    `points` are the code points of a text, and `han` says which of these places are Han.
+    """
 
     def __init__(self, points: NDArray[np.uint32], han: NDArray[np.bool_]) -> None:
         self._points, self._han = points, han
         self._total = max(int(han.sum()), 1)
-        # by length: the hash of the string from each place, whether it is Han, and the counts
+        # by length: the hash of the string from each place, whether it is Han; and the distinct
+        # hashes, sorted, and how often each occurs
         self._keys: list[Hashes] = [np.zeros(len(points), np.uint64)]
         self._is_han = [np.ones(len(points), np.bool_)]
         self._distinct: list[tuple[Hashes, Longs]] = [self._count_keys(self._keys[0][:0])]
@@ -210,25 +211,26 @@ class _Strings:
             self._distinct.append(self._count_keys(keys[is_han]))
 
     def find_words_of_length(self, length: int, least: float) -> list[tuple[int, int]]:
-        """Return one of its places and its count for each word of this length."""
-        begins = np.flatnonzero(self._is_han[length])
-        keys = self._keys[length][begins]
-        order = np.argsort(keys, kind="stable")
-        keys, begins = keys[order], begins[order]
-        first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
-        counts = np.diff(np.append(first, len(keys)))
+        """Return each word of this length: one of its places, and how often it occurs.
+
+        `least` is the mutual information of its parts from which a string is bound.
+        """
+        places = np.flatnonzero(self._is_han[length])
+        places = places[np.argsort(self._keys[length][places], kind="stable")]  # by string
+        first, counts = _find_runs(self._keys[length][places])
         frequent = counts >= FEWEST
+        begins = places[first[frequent]]
         is_bound = np.zeros(len(first), np.bool_)
-        begin = begins[first[frequent]]
-        is_bound[frequent] = self._measure_binding(begin, counts[frequent], length) > least
+        is_bound[frequent] = self._measure_binding(begins, counts[frequent], length) > least
         string = np.repeat(np.arange(len(first)), counts)  # the number of that at each place
         is_kept = is_bound[string]
-        string, begins = string[is_kept], begins[is_kept]
+        string, places = string[is_kept], places[is_kept]
+        # the lower of the entropies of the characters before and behind
         freedom = np.full(len(first), np.inf)
-        for beside in (begins - 1, begins + length):
+        for beside in (places - 1, places + length):
             freedom = np.minimum(freedom, self._measure_entropy(string, beside, len(first)))
         words = np.flatnonzero(is_bound & (freedom > FREE))
-        places = begins[np.searchsorted(string, words)]
+        places = places[np.searchsorted(string, words)]
         return list(zip(places.tolist(), counts[words].tolist(), strict=True))
 
     def _measure_binding(self, begins: Longs, counts: Longs, length: int) -> Doubles:
@@ -251,13 +253,20 @@ class _Strings:
         string: the number of one for each place. beside: the places of the characters.
         """
         points = np.where(self._han[beside], self._points[beside], 0).astype(np.int64)
-        pairs, counts = np.unique(string << 21 | points, return_counts=True)
-        shares = counts / np.bincount(string, minlength=size)[pairs >> 21]
-        return np.asarray(np.bincount(pairs >> 21, -shares * np.log(shares), size), np.float64)
+        pairs, counts = np.unique(string << 21 | points, return_counts=True)  # 21 bits of a point
+        string_of_pair = pairs >> 21
+        shares = counts / np.bincount(string, minlength=size)[string_of_pair]
+        return np.asarray(np.bincount(string_of_pair, -shares * np.log(shares), size), np.float64)
 
     @staticmethod
     def _count_keys(keys: Hashes) -> tuple[Hashes, Longs]:
         """Return the distinct hashes, sorted, and how often each occurs."""
         ordered = np.sort(keys)
-        begins = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)])
-        return ordered[begins], np.diff(np.append(begins, len(ordered)))
+        begins, counts = _find_runs(ordered)
+        return ordered[begins], counts
+
+
+def _find_runs(ordered: Hashes) -> tuple[Longs, Longs]:
+    """Return where each run of equal hashes begins, and its length."""
+    begins = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)])
+    return begins, np.diff(np.append(begins, len(ordered)))

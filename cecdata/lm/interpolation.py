@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cecdata.common.machine import count_usable_cores
-from cecdata.lm.counting import Segmenter
+from cecdata.lm.counting import Segmenter, to_logs
 from cecdata.lm.table import Floats, Ints, Ngrams, score_texts
 
 Longs = NDArray[np.int64]
@@ -23,21 +23,25 @@ _ROUNDS = 20  # of the EM algorithm; further ones hardly move the share
 
 
 class _Numbered:
-    """A model by the numbers of a larger vocabulary: its n-grams as sorted keys."""
+    """A model by the numbers of a larger vocabulary: its n-grams as sorted keys.
+
+    A key is a number to the base `size`, whose digits are the words. `pair_values` are log P and
+    back-off of each pair, [2, pairs].
+    """
 
     def __init__(self, model: Ngrams, vocabulary: dict[str, int]) -> None:
         self.size = len(vocabulary)
-        to = np.fromiter(map(vocabulary.__getitem__, model.words), np.int64)
+        numbers = np.fromiter(map(vocabulary.__getitem__, model.words), np.int64)
         lacking = np.ones(self.size, np.bool_)
-        lacking[to] = False
+        lacking[numbers] = False
         self.log_prob = np.zeros(self.size)
-        self.log_prob[to] = model.word_log_prob
+        self.log_prob[numbers] = model.word_log_prob
         if lacking.any():  # by the likeliest parts of the words
             words = list(compress(vocabulary, lacking))
             self.log_prob[lacking] = score_texts(words, model.build_tables(trigrams=False))
         self.backoff = np.zeros(self.size)
-        self.backoff[to] = model.word_backoff
-        pairs, triples = to[model.pairs], to[model.triples]
+        self.backoff[numbers] = model.word_backoff
+        pairs, triples = numbers[model.pairs], numbers[model.triples]
         self.pairs, order = _sort_keys(pairs[:, 0] * self.size + pairs[:, 1])
         self.pair_values = np.stack([model.pair_log_prob[order], model.pair_backoff[order]])
         first = triples[:, 0] * self.size + triples[:, 1]
@@ -49,9 +53,16 @@ class _Numbered:
         alone = self.backoff[keys // self.size] + self.log_prob[keys % self.size]
         return _look_up(self.pairs, self.pair_values, keys, np.stack([alone, 0 * alone]))
 
+    def look_up_triples(self, keys: Longs, backed_off: Doubles) -> Doubles:
+        """Return log P of the third word of each triple, `backed_off` for those it does not list.
+
+        That is the back-off of the first two words plus log P of the third after the second.
+        """
+        return _look_up(self.triples, self.triple_log_prob, keys, backed_off)
+
 
 class Mixture:
-    """Models of which one is to be made."""
+    """Models of which one is to be made, by the numbers of all their words."""
 
     def __init__(self, models: Sequence[Ngrams]) -> None:
         self._models = models
@@ -65,26 +76,29 @@ class Mixture:
 
         weights: those of the others among themselves.
         """
-        costs = -np.max([model.log_prob for model in self._numbered], axis=0)
-        cut = Segmenter(self._words, costs).cut(sentences).astype(np.int64)
-        left, middle, right = np.lib.stride_tricks.sliding_window_view(
-            np.append([-1, -1], cut), 3
-        ).T
-        pairs, is_pair = middle * len(self._words) + right, (middle > 0) & (right > 0)
-        is_triple = is_pair & (left > 0)
-        first = pairs[is_pair & (left < 1)]  # of each run
-        triples = left[is_triple] * len(self._words) ** 2 + pairs[is_triple]
-        chances = []
+        first_pairs, triples = self._list_ngrams(sentences)
+        chances = []  # of each n-gram's last word, by model
         for model in self._numbered:
             backed_off = model.look_up_pairs(triples // model.size)[1]
-            backed_off += model.look_up_pairs(pairs[is_triple])[0]
-            log_probs = _look_up(model.triples, model.triple_log_prob, triples, backed_off)
-            chances.append(np.exp(np.append(model.look_up_pairs(first)[0], log_probs)))
+            backed_off += model.look_up_pairs(triples % model.size**2)[0]
+            of_triples = model.look_up_triples(triples, backed_off)
+            chances.append(np.exp(np.append(model.look_up_pairs(first_pairs)[0], of_triples)))
         *others, of_last = chances
         rest, share = np.average(others, axis=0, weights=weights), 0.5
         for _ in range(_ROUNDS if len(of_last) else 0):
             share = float((share * of_last / (share * of_last + (1 - share) * rest)).mean())
         return round(share, 3)
+
+    def _list_ngrams(self, sentences: Sequence[str]) -> tuple[Longs, Longs]:
+        """Return the keys of the first two words of each run of Han, and of all its triples."""
+        size = len(self._words)
+        costs = -np.max([model.log_prob for model in self._numbered], axis=0)
+        cut = Segmenter(self._words, costs).cut(sentences).astype(np.int64)
+        padded = np.append([-1, -1], cut)  # words are above 0
+        left, middle, right = np.lib.stride_tricks.sliding_window_view(padded, 3).T
+        pairs, is_pair = middle * size + right, (middle > 0) & (right > 0)
+        triples, is_first = left * size**2 + pairs, left < 1
+        return pairs[is_pair & is_first], triples[is_pair & ~is_first]
 
     def make_model(self, weights: Sequence[float], name: str) -> Ngrams:
         """Return one model of the words and n-grams of all.
@@ -95,17 +109,17 @@ class Mixture:
         models, size = self._numbered, len(self._words)
         pairs = _unite_keys([model.pairs for model in models])
         triples = _unite_keys([model.triples for model in models])
-        heads = np.searchsorted(pairs, triples // size)  # the place of a triple's first two words
+        first_pair = np.searchsorted(pairs, triples // size)  # the place of a triple's first words
         # its last two words, each pair once: a look-up is fast where they are sorted
-        tails, tail_of_triple = np.unique(triples % size**2, return_inverse=True)
+        last_pairs, last_pair = np.unique(triples % size**2, return_inverse=True)
         word_chances, pair_chances = np.zeros((2, size)), np.zeros((2, len(pairs)))
         triple_chances = np.zeros(len(triples))
 
         def find_chances(model: _Numbered) -> tuple[Doubles, Doubles, Doubles]:
             values = model.look_up_pairs(pairs)
-            backed_off = values[1, heads] + model.look_up_pairs(tails)[0, tail_of_triple]
-            log_probs = _look_up(model.triples, model.triple_log_prob, triples, backed_off)
-            return np.exp([model.log_prob, model.backoff]), np.exp(values), np.exp(log_probs)
+            backed_off = values[1, first_pair] + model.look_up_pairs(last_pairs)[0, last_pair]
+            of_triples = model.look_up_triples(triples, backed_off)
+            return np.exp([model.log_prob, model.backoff]), np.exp(values), np.exp(of_triples)
 
         with ThreadPoolExecutor(count_usable_cores()) as threads:
             chances = threads.map(find_chances, models)
@@ -119,19 +133,14 @@ class Mixture:
             licence="; ".join(dict.fromkeys(model.licence for model in self._models)),
             error=round(float(error), 2),
             words=self._words,
-            word_log_prob=_to_log(word_chances[0]),
-            word_backoff=_to_log(word_chances[1]),
+            word_log_prob=to_logs(word_chances[0]),
+            word_backoff=to_logs(word_chances[1]),
             pairs=_split_keys(pairs, size, 2),
-            pair_log_prob=_to_log(pair_chances[0]),
-            pair_backoff=_to_log(pair_chances[1]),
+            pair_log_prob=to_logs(pair_chances[0]),
+            pair_backoff=to_logs(pair_chances[1]),
             triples=_split_keys(triples, size, 3),
-            triple_log_prob=_to_log(triple_chances),
+            triple_log_prob=to_logs(triple_chances),
         )
-
-
-def _to_log(chances: Doubles) -> Floats:
-    """Return the natural logarithms of chances, of which none is too small."""
-    return np.log(np.maximum(chances, 1e-9)).astype(np.float32)
 
 
 def _unite_keys(parts: Sequence[Longs]) -> Longs:

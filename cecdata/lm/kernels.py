@@ -1,4 +1,10 @@
-"""Numba kernels that fill the arrays of an n-gram table and look n-grams up in them."""
+"""Numba kernels that fill the arrays of an n-gram table and look n-grams up in them.
+
+A hash table is a power of two of 64-bit slots, each with a key above other bits; 0 is an empty one.
+The upper bits of a key's hash number its first slot, and `shift` takes the others off. Where that
+slot has another key, the next ones are tried. The marks of a table are a bitmap of its hashes, by
+which most look-ups of keys that it lacks end at once: it is small enough for the processor's cache.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +18,15 @@ STEP, MOST = np.float32(0.08), 255
 BYTE = np.uint64(8)
 LOWER = np.uint64(255)
 PAIR = np.uint64(16)  # bits of a bigram's slot below its words
+_WORD = np.uint64(20)  # bits of a word in the key of an n-gram, the last word lowest
+_POINT = np.uint64(21)  # bits of a code point in the key of an edge of a trie, below its node
 EMPTY = np.uint64(0)
 # Fibonacci hashing: the golden ratio of 2**64
 FACTOR = np.uint64(0x9E3779B97F4A7C15)
 MARKS = np.uint64(2)  # log2 of the marks for each slot
 _SIX, _63 = np.uint64(6), np.uint64(63)
 _LONGEST_RUN = 4000  # characters of a run that are cut at once
-_UNKNOWN = 25.0  # nats that a character costs that is no word
+_UNKNOWN = -25.0  # log P of a character that is no word, where runs are cut
 
 
 def quantise(values: NDArray[np.float32]) -> NDArray[np.uint8]:
@@ -54,10 +62,7 @@ def find_shift(size):
 
 @compiled
 def make_marks(slots, shift, low):
-    """Return a bitmap by which most look-ups of keys that a hash table lacks can end at once.
-
-    A slot of the table has its key above `low` other bits. shift: of the hash of a key.
-    """
+    """Return the marks of a hash table with `low` bits below each key."""
     marks = np.zeros((len(slots) << MARKS) >> 6, np.uint64)
     for slot in slots:
         if slot != EMPTY:
@@ -68,10 +73,7 @@ def make_marks(slots, shift, low):
 
 @inlined
 def _may_hold(marks, key, shift):
-    """Return whether a key may be in the table: most are not, and their look-up ends here.
-
-    The marks are small enough for the processor's cache; the table itself is not.
-    """
+    """Return whether a key may be in the table with these marks."""
     bit = _mark_of_key(key, shift)
     return (marks[bit >> _SIX] >> (bit & _63)) & np.uint64(1) != EMPTY
 
@@ -85,26 +87,33 @@ def _find_slot(slots, key, low, shift):
     return at
 
 
+@inlined
+def _find_empty_slot(slots, key, shift):
+    """Return the index of the empty slot for a key that the table lacks."""
+    at = slot_of_key(key, len(slots) - 1, shift)
+    while slots[at] != EMPTY:
+        at = (at + 1) & (len(slots) - 1)
+    return at
+
+
 @compiled
 def fill_bigrams(slots, pairs, log_prob, backoff):
     """Put each bigram into its slot: from above 40 bits of words, 8 of log P and 8 of back-off."""
-    mask, shift = len(slots) - 1, find_shift(len(slots))
+    shift = find_shift(len(slots))
     for n in range(len(pairs)):
-        key = np.uint64(pairs[n, 0]) << np.uint64(20) | np.uint64(pairs[n, 1])
-        at = slot_of_key(key, mask, shift)
-        while slots[at] != EMPTY:
-            at = (at + 1) & mask
+        key = np.uint64(pairs[n, 0]) << _WORD | np.uint64(pairs[n, 1])
         low = np.uint64(log_prob[n]) << BYTE | np.uint64(backoff[n])
-        slots[at] = key << PAIR | low
+        slots[_find_empty_slot(slots, key, shift)] = key << PAIR | low
 
 
 @compiled
 def fill_trigrams(slots, bigrams, marks, triples, log_prob):
-    """Put each trigram into its slot: its bigram's slot and the third word.
+    """Put each trigram into its slot: its key, plus 1, above 8 bits of log P.
 
-    Return the number of trigrams whose first two words are not a listed bigram.
+    A key is the index of its bigram's slot above its third word. Return the number of trigrams
+    whose first two words are not a listed bigram.
     """
-    mask, shift = len(slots) - 1, find_shift(len(slots))
+    shift = find_shift(len(slots))
     bigram_shift = find_shift(len(bigrams))
     lost = 0
     for n in range(len(triples)):
@@ -112,19 +121,16 @@ def fill_trigrams(slots, bigrams, marks, triples, log_prob):
         if first < 0:
             lost += 1
             continue
-        key = np.uint64(first) << np.uint64(20) | np.uint64(triples[n, 2])
-        at = slot_of_key(key, mask, shift)
-        while slots[at] != EMPTY:
-            at = (at + 1) & mask
-        # plus 1, because 0 is an empty slot
-        slots[at] = (key + np.uint64(1)) << BYTE | np.uint64(log_prob[n])
+        key = np.uint64(first) << _WORD | np.uint64(triples[n, 2])
+        at = _find_empty_slot(slots, key, shift)
+        slots[at] = (key + np.uint64(1)) << BYTE | np.uint64(log_prob[n])  # 0 is an empty slot
     return lost
 
 
 @inlined
 def find_bigram(slots, marks, shift, left, right):
-    """Return the slot of a bigram, or -1."""
-    key = np.uint64(left) << np.uint64(20) | np.uint64(right)
+    """Return the index of the slot of a bigram, or -1 for one that is not listed."""
+    key = np.uint64(left) << _WORD | np.uint64(right)
     slot = -1
     if _may_hold(marks, key, shift):
         at = _find_slot(slots, key, PAIR, shift)
@@ -135,9 +141,9 @@ def find_bigram(slots, marks, shift, left, right):
 
 @inlined
 def find_trigram(slots, shift, first, word):
-    """Return the 8-bit log P of a trigram whose bigram is in slot `first`, or -1."""
-    key = np.uint64(first) << np.uint64(20) | np.uint64(word)
-    at, wanted = slot_of_key(key, len(slots) - 1, shift), key + np.uint64(1)
+    """Return the 8-bit log P of a trigram whose bigram is in slot `first`, or -1 without one."""
+    key = np.uint64(first) << _WORD | np.uint64(word)
+    at, wanted = slot_of_key(key, len(slots) - 1, shift), key + np.uint64(1)  # as it was filled
     while slots[at] != EMPTY and slots[at] >> BYTE != wanted:
         at = (at + 1) & (len(slots) - 1)
     return np.int64(slots[at] & LOWER) if slots[at] != EMPTY else -1
@@ -147,14 +153,15 @@ def find_trigram(slots, shift, first, word):
 def fill_trie(keys, nodes, word, used, points, bounds, numbers):
     """Add each text to a trie of `used` nodes, the root being 0; return how many it has then.
 
-    Text n is points[bounds[n]:bounds[n + 1]], and its number numbers[n]; for a text that the trie
-    has, its number there is put in.
+    Text n is points[bounds[n]:bounds[n + 1]], and its number numbers[n]: that becomes the number
+    in the trie where the trie has the text already. `word` has the number of the text that ends at
+    each node, or -1.
     """
     shift = find_shift(len(keys))
     for n in range(len(numbers)):
         node = 0
         for p in range(bounds[n], bounds[n + 1]):
-            key = np.uint64(node) << np.uint64(21) | np.uint64(points[p])
+            key = np.uint64(node) << _POINT | np.uint64(points[p])
             at = _find_slot(keys, key, EMPTY, shift)
             if keys[at] == EMPTY:
                 keys[at] = key
@@ -178,22 +185,15 @@ def copy_trie(keys, nodes, from_keys, from_nodes):
 
 
 @inlined
-def find_child(keys, nodes, marks, shift, node, point):
-    """Return the node after this character in a trie's hash table of edges, or -1."""
-    key = np.uint64(node) << np.uint64(21) | np.uint64(point)
+def next_node(trie, node, point):
+    """Return the node of a trie after this character, or -1; the root is 0."""
+    key = np.uint64(node) << _POINT | np.uint64(point)
     child = -1
-    if _may_hold(marks, key, shift):
-        at = _find_slot(keys, key, np.uint64(0), shift)
-        if keys[at] != EMPTY:
-            child = nodes[at]
+    if _may_hold(trie.edge_marks, key, trie.edge_shift):
+        at = _find_slot(trie.edge_keys, key, EMPTY, trie.edge_shift)
+        if trie.edge_keys[at] != EMPTY:
+            child = trie.edge_nodes[at]
     return child
-
-
-@inlined
-def next_node(tables, node, point):
-    """Return the node of the trie of words after this character, or -1."""
-    keys, nodes = tables.edge_keys, tables.edge_nodes
-    return find_child(keys, nodes, tables.edge_marks, tables.edge_shift, node, point)
 
 
 @compiled
@@ -203,14 +203,8 @@ def score_rows(data, bounds, tables, longest, nats):
     Each run of Chinese characters is cut into the words with the highest joint unigram probability.
     """
     for row in range(len(nats)):
-        end = bounds[row + 1]
-        points = np.empty(end - bounds[row], np.int64)
-        length = 0
-        at = np.uint64(bounds[row])
-        while at < np.uint64(end):
-            point, at = read_code_point(data, at)
-            points[length] = np.int64(point)
-            length += 1
+        points = np.empty(bounds[row + 1] - bounds[row], np.int64)
+        length = _read_points(data, bounds[row], bounds[row + 1], points)
         best = np.full(length + 1, -np.inf)
         size = np.ones(length + 1, np.int64)
         number = np.zeros(length + 1, np.int64)
@@ -222,19 +216,33 @@ def score_rows(data, bounds, tables, longest, nats):
             last = first
             while last < length and _is_han(points[last]):
                 last += 1
-            _find_words(points, first, last, tables, longest, best, size, number)
+            log_prob = tables.log_prob
+            _find_words(
+                points, first, last, tables, log_prob, log_prob[0], longest, best, size, number
+            )
             nats[row] = _add_words(nats[row], first, last, tables, size, number)
             first = last
 
 
+@inlined
+def _read_points(data, begin, end, points):
+    """Write the code points of data[begin:end], which is UTF-8; return their number."""
+    length, at = 0, np.uint64(begin)
+    while at < np.uint64(end):
+        point, at = read_code_point(data, at)
+        points[length] = np.int64(point)
+        length += 1
+    return length
+
+
 @called
-def _find_words(points, first, last, tables, longest, best, size, number):
+def _find_words(points, first, last, trie, log_prob, unknown, longest, best, size, number):
     """Write the likeliest words of points[first:last].
 
-    By the place at which a word ends: `best`, the log P of the words up to there, and the last of
-    them, its `size` in characters and its `number`.
+    `log_prob` is by word, and `unknown` that of a character which is no word, number 0. By the
+    place at which a word ends: `best`, the log P of the words up to there, and the last of them,
+    its `size` in characters and its `number`.
     """
-    unknown = tables.log_prob[0]
     best[first] = 0.0
     for start in range(first, last):
         if best[start] + unknown > best[start + 1]:
@@ -242,13 +250,13 @@ def _find_words(points, first, last, tables, longest, best, size, number):
             size[start + 1], number[start + 1] = 1, 0
         node = 0
         for stop in range(start, min(start + longest, last)):
-            node = next_node(tables, node, points[stop])
+            node = next_node(trie, node, points[stop])
             if node < 0:
                 break
-            word = tables.word[node]
+            word = trie.word[node]
             if word < 0:
                 continue
-            likely = best[start] + tables.log_prob[word]
+            likely = best[start] + log_prob[word]
             if likely > best[stop + 1]:
                 best[stop + 1] = likely
                 size[stop + 1], number[stop + 1] = stop + 1 - start, word
@@ -275,16 +283,15 @@ def _add_words(total, first, last, tables, size, number):
 
 
 @compiled
-def cut_runs(points, offsets, keys, nodes, marks, word, cost, longest, out):
+def cut_runs(points, offsets, trie, log_prob, longest, out):
     """Write the words of each sentence's runs of Han, -1 after a run; return the entries used.
 
-    Sentence s is points[offsets[s]:offsets[s + 1]]; `cost` is -log P by word.
+    Sentence s is points[offsets[s]:offsets[s + 1]]; `log_prob` is by word.
     """
-    shift = find_shift(len(keys))
-    used = 0
     best = np.empty(_LONGEST_RUN + 1, np.float32)
-    back = np.empty(_LONGEST_RUN + 1, np.int32)
-    chosen = np.empty(_LONGEST_RUN + 1, np.int32)
+    size = np.empty(_LONGEST_RUN + 1, np.int64)
+    number = np.empty(_LONGEST_RUN + 1, np.int64)
+    used = 0
     for sentence in range(len(offsets) - 1):
         begin, end = offsets[sentence], offsets[sentence + 1]
         while begin < end:
@@ -295,32 +302,14 @@ def cut_runs(points, offsets, keys, nodes, marks, word, cost, longest, out):
             if length == 0:
                 begin += 1
                 continue
-            # by place: the least cost up to it, where its last word begins, and which word it is
-            best[: length + 1] = 1e9
-            best[0] = 0.0
-            for start in range(length):
-                if best[start] + _UNKNOWN < best[start + 1]:
-                    best[start + 1] = best[start] + _UNKNOWN
-                    back[start + 1], chosen[start + 1] = start, 0
-                node = 0
-                for last in range(start, min(length, start + longest)):
-                    node = find_child(keys, nodes, marks, shift, node, run[last])
-                    if node < 0:
-                        break
-                    number = word[node]
-                    if number >= 0 and best[start] + cost[number] < best[last + 1]:
-                        best[last + 1] = best[start] + cost[number]
-                        back[last + 1], chosen[last + 1] = start, number
-            size, at = 0, length
-            while at > 0:
-                size += 1
-                at = back[at]
-            at, place = length, used + size
-            while at > 0:
-                place -= 1
-                out[place] = chosen[at]
-                at = back[at]
-            used += size
+            best[: length + 1] = -np.inf
+            _find_words(run, 0, length, trie, log_prob, _UNKNOWN, longest, best, size, number)
+            first, at = used, length
+            while at > 0:  # from the last word on
+                out[used] = number[at]
+                used += 1
+                at -= size[at]
+            out[first:used] = out[first:used][::-1].copy()
             out[used] = -1
             used += 1
             begin += length

@@ -27,13 +27,25 @@ Floats = NDArray[np.float32]
 Ints = NDArray[np.int32]
 
 
-class Tables(NamedTuple):
-    """The arrays that kernels take.
+class Trie(NamedTuple):
+    """The words' characters as a hash table of edges (`kernels`): node << 21 | code point.
 
-    The edges are a hash table of the character trie: a key is node << 21 | code point, its value
-    the next node. `word` has the word that ends at a node, or -1. `log_prob` and `backoff` are by
-    word; `most` is an upper bound of log P of a word after any other. The marks of a hash table are
-    a filter of its keys, and its shift is that of `kernels.slot_of_key`.
+    `edge_nodes` has the node to which each edge leads, `word` the number of the word that ends at
+    a node, or -1.
+    """
+
+    edge_keys: Longs
+    edge_nodes: Ints
+    edge_marks: Longs
+    edge_shift: np.uint64
+    word: Ints
+
+
+class Tables(NamedTuple):
+    """The arrays that kernels take, of which the first are those of a `Trie`.
+
+    `log_prob` and `backoff` are by word; `most` is an upper bound of log P of a word after any
+    other. The n-grams are hash tables, see `kernels`.
     """
 
     edge_keys: Longs
@@ -89,7 +101,6 @@ class Ngrams:
                 raise InputError(
                     f"{self.name} has {size:,} {what}, the limit is {most - 1:,}: prune the model"
                 )
-        edge_keys, edge_nodes, word = make_trie(self.words)
         bigram_slots = _make_slots(len(self.pairs))
         kernels.fill_bigrams(
             bigram_slots,
@@ -107,13 +118,8 @@ class Ngrams:
             raise InputError(f"{self.name}: {lost} trigrams begin with a bigram that is not listed")
         most_log_prob = self.word_log_prob.copy()
         np.maximum.at(most_log_prob, self.pairs[:, 1], self.pair_log_prob)
-        edge_shift = _find_shift(edge_keys)
         return Tables(
-            edge_keys=edge_keys,
-            edge_nodes=edge_nodes,
-            edge_marks=kernels.make_marks(edge_keys, edge_shift, np.uint64(0)),
-            edge_shift=edge_shift,
-            word=word,
+            *make_trie(self.words),
             log_prob=self.word_log_prob,
             backoff=self.word_backoff,
             most=most_log_prob,
@@ -196,14 +202,16 @@ def score_texts(texts: Sequence[str], tables: Tables) -> NDArray[np.float64]:
 def _encode_rows(
     name: str, first: NDArray[np.integer], last: NDArray[np.integer], size: int
 ) -> dict[str, NDArray[np.generic]]:
-    """Return sorted pairs of numbers (first, last) as counts by first and differences of last.
+    """Return sorted pairs (first, last) as columns that compress well: `NAME_counts` and `NAMEs`.
 
-    The differences are split into four planes of bytes; the higher ones are nearly all zero.
+    These are how many pairs begin with each number below `size`, and by how much `last` grows from
+    pair to pair of these. The growth is split into four planes of bytes, the higher ones of which
+    are nearly all zero.
     """
-    step = np.diff(last, prepend=0)
+    growth = np.diff(last, prepend=0)
     is_first = np.diff(first, prepend=-1) != 0
-    step[is_first] = last[is_first]
-    planes = step.astype("<u4").view(np.uint8).reshape(-1, 4).T
+    growth[is_first] = last[is_first]
+    planes = growth.astype("<u4").view(np.uint8).reshape(-1, 4).T
     return {f"{name}_counts": np.bincount(first, minlength=size).astype("<i4"), f"{name}s": planes}
 
 
@@ -229,20 +237,22 @@ def _find_shift(slots: Longs) -> np.uint64:
     return np.uint64(kernels.find_shift(len(slots)))
 
 
-def make_trie(words: tuple[str, ...]) -> tuple[Longs, Ints, Ints]:
-    """Return the trie of the words' characters; words longer than `LONGEST` are left out.
-
-    That is the hash table of its edges, the node to which each leads, and the number of the word
-    that ends at each node, or -1.
-    """
+def make_trie(words: tuple[str, ...]) -> Trie:
+    """Return the trie of words, without the unknown word and those longer than `LONGEST`."""
     sizes = np.fromiter(map(len, words), np.int64)
-    numbers = np.flatnonzero(sizes <= LONGEST)[1:].astype(np.int32)  # without the unknown word
+    numbers = np.flatnonzero(sizes <= LONGEST)[1:].astype(np.int32)
     points, bounds = _join_points([words[number] for number in numbers.tolist()])
     keys = _make_slots(len(points) + 1)
     nodes = np.zeros(len(keys), np.int32)
     word_of_node = np.full(len(points) + 1, -1, np.int32)
     used = kernels.fill_trie(keys, nodes, word_of_node, 1, points, bounds, numbers)
-    return keys, nodes, word_of_node[:used]
+    return _mark_edges(keys, nodes, word_of_node[:used])
+
+
+def _mark_edges(keys: Longs, nodes: Ints, word_of_node: Ints) -> Trie:
+    """Return the trie of a filled hash table of edges."""
+    shift = _find_shift(keys)
+    return Trie(keys, nodes, kernels.make_marks(keys, shift, kernels.EMPTY), shift, word_of_node)
 
 
 def _join_points(texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -257,33 +267,29 @@ def add_words(tables: Tables, words: Mapping[str, float]) -> tuple[Tables, Ints]
     words: the least log P of each. A word that the tables have keeps its number, and the new number
     that it would have had stays unused. Arrays that no word changes are shared.
     """
-    points, bounds = _join_points(list(words))
-    size, node_count = len(tables.log_prob), len(tables.word)
+    size, least = len(tables.log_prob), np.array(list(words.values()), np.float32)
     if size + len(words) >= MOST_WORDS:
         raise InputError(f"the model has {size:,} words, so that {len(words):,} more do not fit")
-    keys = _make_slots(node_count + len(points))
-    if len(keys) > len(tables.edge_keys):
-        edges = np.zeros(len(keys), np.int32)
-        kernels.copy_trie(keys, edges, tables.edge_keys, tables.edge_nodes)
-    else:
-        keys, edges = tables.edge_keys.copy(), tables.edge_nodes.copy()
-    word_of_node = np.append(tables.word, np.full(len(points), -1, np.int32))
-    numbers = np.arange(size, size + len(words), dtype=np.int32)
-    # which also puts the numbers of the words that the tables have into `numbers`
-    used = kernels.fill_trie(keys, edges, word_of_node, node_count, points, bounds, numbers)
-    least = np.array(list(words.values()), np.float32)
+    trie, numbers = _extend_trie(tables, list(words))
     log_prob, most = (np.append(values, least) for values in (tables.log_prob, tables.most))
     for values in (log_prob, most):
         values[numbers] = np.maximum(values[numbers], least)
-    shift = _find_shift(keys)
-    added = tables._replace(
-        edge_keys=keys,
-        edge_nodes=edges,
-        edge_marks=kernels.make_marks(keys, shift, np.uint64(0)),
-        edge_shift=shift,
-        word=word_of_node[:used],
-        log_prob=log_prob,
-        backoff=np.append(tables.backoff, np.zeros(len(words), np.float32)),
-        most=most,
-    )
+    backoff = np.append(tables.backoff, np.zeros(len(words), np.float32))
+    added = tables._replace(**trie._asdict(), log_prob=log_prob, backoff=backoff, most=most)
     return added, numbers
+
+
+def _extend_trie(tables: Tables, words: Sequence[str]) -> tuple[Trie, Ints]:
+    """Return a copy of the tables' trie with further words, and the words' numbers in it."""
+    points, bounds = _join_points(words)
+    node_count, size = len(tables.word), len(tables.log_prob)
+    keys, nodes = tables.edge_keys.copy(), tables.edge_nodes.copy()
+    larger = _make_slots(node_count + len(points))
+    if len(larger) > len(keys):
+        keys, nodes = larger, np.zeros(len(larger), np.int32)
+        kernels.copy_trie(keys, nodes, tables.edge_keys, tables.edge_nodes)
+    word_of_node = np.append(tables.word, np.full(len(points), -1, np.int32))
+    numbers = np.arange(size, size + len(words), dtype=np.int32)
+    # which also puts the numbers of the words that the tables have into `numbers`
+    used = kernels.fill_trie(keys, nodes, word_of_node, node_count, points, bounds, numbers)
+    return _mark_edges(keys, nodes, word_of_node[:used]), numbers

@@ -19,7 +19,7 @@ from cecdata.lm.kernels import BYTE, LOWER, find_bigram, next_node
 from cecdata.perturbation.kernel import layout
 from cecdata.perturbation.kernel.edit import draw_candidate, draw_span_candidate, read_points
 from cecdata.perturbation.kernel.layout import LONGEST, REACH, TEXT_BITS, read_bits
-from cecdata.perturbation.kernel.positions import CHOICE, PROPOSAL, draw, draw_below, to_fraction
+from cecdata.perturbation.kernel.positions import CHOICE, PROPOSAL, draw, draw_below, draw_fraction
 
 _FAR = 1 << 28  # above every cost
 _NONE = -1  # in place of a word: the beginning or the end of a run
@@ -232,7 +232,7 @@ def redraw_edits(tables, draws, scratch, length, pair_operator, count, key):
             random = draw(key, PROPOSAL, number * _DRAWS)
             scratch.positions[t], scratch.drawn[t] = at, random
             scratch.weights[t] = _weigh_proposal(tables, scratch, length, operator, at, random)
-        taken = _draw_index(scratch.weights, proposals, to_fraction(draw(key, CHOICE, k)))
+        taken = _draw_index(scratch.weights, proposals, draw_fraction(key, CHOICE, k))
         scratch.chosen[k], scratch.randoms[k] = scratch.positions[taken], scratch.drawn[taken]
     _sort_edits(scratch, count)
 

@@ -240,7 +240,7 @@ class Output(NamedTuple):
     data: Bytes  # sources, with `SLACK` to spare
     operator: npt.NDArray[np.int8]  # [P]
     distance: npt.NDArray[np.int16]  # [P]
-    edits: Ints  # [P + 1] of edits
+    edits: Ints  # [P + 1] of edits: the number of those before each pair
     start: Ints  # [edits]
     end: Ints
     old: Ints
@@ -249,21 +249,13 @@ class Output(NamedTuple):
     kind: npt.NDArray[np.int8]
 
     @classmethod
-    def make(cls, pairs: int, edits: int, scratch: int) -> Output:
-        """Return scratch for these numbers of pairs, edits and bytes."""
-        offsets, first = np.empty((2, pairs + 1), np.int32)
+    def make(cls, pairs: int, edits: int, size: int) -> Output:
+        """Return arrays for these numbers of pairs, edits and bytes of sources."""
+        offsets, first_edits = np.empty((2, pairs + 1), np.int32)
+        data, operator = np.empty(size + SLACK, np.uint8), np.empty(pairs, np.int8)
+        distance = np.empty(pairs, np.int16)
         start, end, old, new = np.empty((4, edits), np.int32)
         edited_by, kind = np.empty((2, edits), np.int8)
         return cls(
-            offsets,
-            np.empty(scratch + SLACK, np.uint8),
-            np.empty(pairs, np.int8),
-            np.empty(pairs, np.int16),
-            first,
-            start,
-            end,
-            old,
-            new,
-            edited_by,
-            kind,
+            offsets, data, operator, distance, first_edits, start, end, old, new, edited_by, kind
         )

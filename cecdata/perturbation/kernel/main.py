@@ -12,27 +12,10 @@ import numpy.typing as npt
 
 from cecdata import lm
 from cecdata.common.kernels import entry_with, inlined
-from cecdata.perturbation.kernel import edit
+from cecdata.perturbation.kernel import edit, positions
 from cecdata.perturbation.kernel.fluency import read_words, redraw_edits
 from cecdata.perturbation.kernel.layout import Draws, Output, Scratch, Sentences, Tables
-from cecdata.perturbation.kernel.positions import (
-    MIXED,
-    OPERATOR,
-    REPLACEMENT,
-    SAMPLE,
-    UNCHANGED,
-    accumulate_priors,
-    choose_operator,
-    count_positions,
-    draw,
-    draw_mixed_positions,
-    draw_positions,
-    find_able_mask,
-    make_key,
-    make_mask,
-    sum_priors,
-    to_fraction,
-)
+from cecdata.perturbation.kernel.positions import draw, draw_fraction
 from cecdata.perturbation.kernel.scan import apply_protection, find_heads, mark_spans, read_sentence
 
 _SENTENCE = float(1 << 20)  # one sentence in a histogram: integers add up the same in any order
@@ -41,7 +24,7 @@ _SENTENCE = float(1 << 20)  # one sentence in a histogram: integers add up the s
 @entry_with(lm)
 def perturb(text: Sentences, draws: Draws, tables: Tables, scratch: Scratch, out: Output):
     """Write copies 0..copies-1 of every sentence in turn; return the number of edits."""
-    inserts, with_prior = make_mask(tables.inserts), make_mask(draws.priors)
+    inserts, with_prior = positions.make_mask(tables.inserts), positions.make_mask(draws.priors)
     rewriting = with_prior & _mask_rewriting(tables)
     single = with_prior & ~rewriting
     out.offsets[0], out.edits[0] = 0, 0
@@ -52,17 +35,18 @@ def perturb(text: Sentences, draws: Draws, tables: Tables, scratch: Scratch, out
         read += length
         if draws.proposals > 1:
             read_words(length, tables.model, scratch)
-        able, marked = find_able_mask(scratch.mask, length, single) | rewriting, np.int64(0)
+        able = positions.find_able_mask(scratch.mask, length, single) | rewriting
+        marked = np.int64(0)
         if able != last_able:
-            accumulate_priors(draws.priors, able, scratch.cumulative)
+            positions.accumulate_priors(draws.priors, able, scratch.cumulative)
             last_able = able
         for copy in range(draws.copies):
-            key = make_key(draws.seed, text.ids[row], copy)
+            key = positions.make_key(draws.seed, text.ids[row], copy)
             operator, count, marked = _draw_operator(
                 length, able, marked, key, draws, tables, scratch
             )
             for k in range(count):
-                scratch.randoms[k] = draw(key, REPLACEMENT, k)
+                scratch.randoms[k] = draw(key, positions.REPLACEMENT, k)
             if draws.proposals > 1 and count:
                 redraw_edits(tables, draws, scratch, length, operator, count, key)
             at, edits, distance = _write_copy(
@@ -98,22 +82,23 @@ def _draw_operator(length, able, marked, key, draws, tables, scratch):
     has a bit for each column of `SpanTables.rows` whose spans have been marked in this sentence.
     """
     mixed, operator, count = len(draws.priors), -1, 0
-    if draws.unchanged > 0 and to_fraction(draw(key, UNCHANGED, 0)) < draws.unchanged:
+    if draws.unchanged > 0 and draw_fraction(key, positions.UNCHANGED, 0) < draws.unchanged:
         operator = mixed + 1
     elif able:
-        if draws.mixed > 0 and to_fraction(draw(key, MIXED, 0)) < draws.mixed:
+        if draws.mixed > 0 and draw_fraction(key, positions.MIXED, 0) < draws.mixed:
             # spans of one operator never overlap, but other edits might fall inside
             single = able & ~_mask_rewriting(tables)
-            count = draw_mixed_positions(length, single, draws, key, scratch)
+            count = positions.draw_mixed_positions(length, single, draws, key, scratch)
             operator = mixed
         if count == 0:
-            operator = choose_operator(to_fraction(draw(key, OPERATOR, 0)), scratch.cumulative)
-            if tables.spans.column[operator] >= 0:
-                operator, marked = _skip_spanless(
-                    operator, length, able, marked, key, draws, tables, scratch
-                )
+            fraction = draw_fraction(key, positions.OPERATOR, 0)
+            operator, marked = _skip_spanless(
+                positions.choose_operator(fraction, scratch.cumulative),
+                length, able, marked, key, draws, tables, scratch,
+            )  # fmt: skip
             if operator >= 0:
-                count = draw_positions(length, operator, 1 << operator, draws, key, scratch)
+                wanted = 1 << operator
+                count = positions.draw_positions(length, operator, wanted, draws, key, scratch)
     return operator, count, marked
 
 
@@ -121,8 +106,8 @@ def _draw_operator(length, able, marked, key, draws, tables, scratch):
 def _skip_spanless(operator, length, able, marked, key, draws, tables, scratch):
     """Draw again while a rewriting operator without a span is drawn: (operator or -1, marked).
 
-    Drawing again from the remaining operators gives each its prior, renormalised over those that
-    can edit.
+    `able` and `marked` are as in `_draw_operator`; -1 stands for no operator that can edit. Drawing
+    again from the remaining operators gives each its prior, renormalised over those that can edit.
     """
     tries = 0
     while operator >= 0 and tables.spans.column[operator] >= 0:
@@ -137,9 +122,9 @@ def _skip_spanless(operator, length, able, marked, key, draws, tables, scratch):
         able &= ~(np.int64(1) << operator)
         tries += 1
         if able:
-            accumulate_priors(draws.priors, able, scratch.cumulative_here)
-            fraction = to_fraction(draw(key, OPERATOR, tries))
-            operator = choose_operator(fraction, scratch.cumulative_here)
+            positions.accumulate_priors(draws.priors, able, scratch.cumulative_here)
+            fraction = draw_fraction(key, positions.OPERATOR, tries)
+            operator = positions.choose_operator(fraction, scratch.cumulative_here)
         else:
             operator = -1
     return operator, marked
@@ -205,7 +190,7 @@ def add_to_histogram(text: Sentences, tables: Tables, priors, scratch: Scratch, 
     histogram: [O, limit + 1, limit + 2] int64, in units of 2**-20 sentences. A sentence counts with
     the probability that the operator is drawn for it, which grows where others have no position.
     """
-    inserts, with_prior = make_mask(tables.inserts), make_mask(priors)
+    inserts, with_prior = positions.make_mask(tables.inserts), positions.make_mask(priors)
     read = 0
     for row in range(len(text.offsets) - 1):
         length = _read_sentence(text, row, read, tables, inserts, scratch)
@@ -214,16 +199,16 @@ def add_to_histogram(text: Sentences, tables: Tables, priors, scratch: Scratch, 
             find_heads(length, tables.spans, scratch)
         for column in range(len(tables.spans.operator)):
             mark_spans(column, tables, scratch)
-        able = find_able_mask(scratch.mask, length, with_prior)
-        total = sum_priors(priors, able)
+        able = positions.find_able_mask(scratch.mask, length, with_prior)
+        total = positions.sum_priors(priors, able)
         for o in range(len(priors)):
             if (able >> o) & 1:
                 column = np.int64(tables.spans.column[o])
                 if column < 0:
-                    positions = count_positions(scratch.mask, length, 1 << o)
+                    count = positions.count_positions(scratch.mask, length, 1 << o)
                 else:
-                    positions = scratch.span_counts[column]
-                histogram[o, length, positions] += np.int64(_SENTENCE * (priors[o] / total) + 0.5)
+                    count = scratch.span_counts[column]
+                histogram[o, length, count] += np.int64(_SENTENCE * (priors[o] / total) + 0.5)
 
 
 def sample_words(seed: int, ids: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
@@ -237,4 +222,4 @@ def sample_words(seed: int, ids: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint6
 def _write_words(seed, ids, words):
     """Write the random word by which each sentence is sampled, that of its copy 0, to `words`."""
     for i in range(len(ids)):
-        words[i] = draw(make_key(seed, ids[i], 0), SAMPLE, 0)
+        words[i] = draw(positions.make_key(seed, ids[i], 0), positions.SAMPLE, 0)

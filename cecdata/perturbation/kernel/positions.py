@@ -36,9 +36,9 @@ def draw_below(random, bound):
 
 
 @inlined
-def to_fraction(random):
-    """Return a fraction in [0, 1) from 64 uniform random bits."""
-    return np.float64(random >> np.uint64(11)) * 2.0**-53
+def draw_fraction(key, purpose, index):
+    """Return a uniform fraction in [0, 1) of a pair's key, a purpose and an index."""
+    return np.float64(draw(key, purpose, index) >> np.uint64(11)) * 2.0**-53
 
 
 _SPARSE = 24  # tries after which the eligible positions are counted
@@ -113,7 +113,7 @@ def draw_positions(length, operator, wanted, draws, key, scratch):
     They are written to `scratch.chosen`. `operator` is the row of `Draws.count_cdf`.
     """
     positions, count = count_positions(scratch.mask, length, wanted), 1
-    fraction = to_fraction(draw(key, COUNT, 0))
+    fraction = draw_fraction(key, COUNT, 0)
     count_cdf = draws.count_cdf
     while count < count_cdf.shape[2] and fraction >= count_cdf[operator, positions, count - 1]:
         count += 1
@@ -180,14 +180,14 @@ def draw_mixed_positions(length, able, draws, key, scratch):
         return 0
     for k in range(count):
         accumulate_priors(priors, np.int64(mask[chosen[k]]) & able, cumulative)
-        operators[k] = choose_operator(to_fraction(draw(key, MIXED_OPERATOR, k)), cumulative)
+        operators[k] = choose_operator(draw_fraction(key, MIXED_OPERATOR, k), cumulative)
         drawn |= np.int64(1) << operators[k]
     if not _has_two_bits(drawn):  # all drew one operator: the last edit that can takes another
         k = count - 1
         while np.int64(mask[chosen[k]]) & able & ~drawn == 0:
             k -= 1
         accumulate_priors(priors, np.int64(mask[chosen[k]]) & able & ~drawn, cumulative)
-        operators[k] = choose_operator(to_fraction(draw(key, MIXED_OPERATOR, count)), cumulative)
+        operators[k] = choose_operator(draw_fraction(key, MIXED_OPERATOR, count), cumulative)
     return count
 
 

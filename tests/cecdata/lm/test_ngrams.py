@@ -13,7 +13,7 @@ import pytest
 from cecdata.common import arrays
 from cecdata.common.errors import InputError
 from cecdata.lm import ngrams, open_scorer
-from cecdata.lm.kernels import STEP, find_bigram, find_child, find_trigram
+from cecdata.lm.kernels import STEP, find_bigram, find_trigram, next_node
 from cecdata.lm.table import Ngrams, load_ngrams
 
 ARPA = """\\data\\
@@ -71,7 +71,7 @@ def _trigram(lm, first, word):
 
 @numba.njit
 def _child(lm, node, point):
-    return find_child(lm.edge_keys, lm.edge_nodes, lm.edge_marks, lm.edge_shift, node, point)
+    return next_node(lm, node, point)
 
 
 def test_every_ngram_is_looked_up_and_no_other() -> None:
