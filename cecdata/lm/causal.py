@@ -13,7 +13,7 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -43,7 +43,7 @@ _PROBE = ("今天天气很好，我们去公园。", ((2, 4, "夭汽"), (9, 10, 
 
 
 class _Suffix(NamedTuple):
-    """What a change replaces: the tokens `old` from `start` on by `new`, with some after them."""
+    """A change in tokens: `old`, from `start` on, become `new`; some equal ones end both."""
 
     start: int
     old: list[int]
@@ -51,12 +51,12 @@ class _Suffix(NamedTuple):
 
 
 class _Pack(NamedTuple):
-    """A text's tokens, and its changes with their places among those that were asked."""
+    """The tokens of a text and of changes that are read in one pass, which is a row."""
 
-    text: int
+    text: int  # number of the text among those that were asked
     ids: list[int]
-    places: list[int]
-    suffixes: list[_Suffix]
+    places: list[int]  # of the changes among those of the text
+    suffixes: list[_Suffix]  # the changes
 
     @property
     def size(self) -> int:
@@ -94,12 +94,13 @@ class CausalScorer(LanguageModel):
             self._unknown = self._begin
         self.context = int(getattr(text, "max_position_embeddings", None) or 1 << 20)
         window = int(getattr(text, "sliding_window", None) or self.context)
-        self._longest = min(self.context, window)
+        self._longest = min(self.context, window)  # tokens of a pass whose changes are packed
         self._reach = reach
         self._cache_name = name_cache(self._model.base_model)
         *_, digest = identify_checkpoint(name, model).values()
         self.identity = f"{digest} {self.dtype} {reach}"
-        self._passes: dict[tuple[int, ...], tuple[Tensor, Any]] = {}  # states, and their cache
+        # by the tokens of a text: the states after it, and the model's cache of keys and values
+        self._passes: dict[tuple[int, ...], tuple[Tensor, Any]] = {}
         self._packs = self._takes_packed()
         self._words: dict[str, int] = {}  # the tokens of one to four Han characters
         if self._packs:
@@ -122,10 +123,8 @@ class CausalScorer(LanguageModel):
                 nats[n] = math.nan
             elif len(ids) > 1:
                 rows[n] = ids
-        order = sorted(rows, key=lambda n: len(rows[n]))
         most = self._most_bytes // (4 * self._vocabulary)
-        for batch in _batch_rows([len(rows[n]) for n in order], most):
-            members = [order[at] for at in batch]
+        for members in _batch_by_size({n: len(ids) for n, ids in rows.items()}, most):
             nats[members] = self._score_rows([rows[n] for n in members])
         return nats
 
@@ -141,14 +140,16 @@ class CausalScorer(LanguageModel):
                 ratios[n] = super().log_ratios_of([text], [listed])[0]
             else:
                 packs += self._cut_packs(n, ids, text, listed, ratios[n])
-        packs.sort(key=lambda pack: pack.size)
-        # with coarse products, what stands beside a text moves its ratios; alone it is as fast
-        most = 0 if self._mixed else self._most_tokens
-        for batch in _batch_rows([pack.size for pack in packs], most):
-            members = [packs[at] for at in batch]
-            for pack, values in zip(members, self._judge_packs(members), strict=True):
+        for members in self._batch_passes({n: pack.size for n, pack in enumerate(packs)}):
+            batch = [packs[n] for n in members]
+            for pack, values in zip(batch, self._judge_packs(batch), strict=True):
                 ratios[pack.text][pack.places] = values
         return ratios
+
+    def _batch_passes(self, sizes: Mapping[int, int]) -> Iterator[list[int]]:
+        """Yield the numbers of rows that are read at once, by the tokens of each."""
+        # with coarse products, what stands beside a text moves its ratios; alone it is as fast
+        return _batch_by_size(sizes, 0 if self._mixed else self._most_tokens)
 
     def estimate_ratios(
         self, texts: Sequence[str], changes: Sequence[Sequence[Change]]
@@ -157,17 +158,15 @@ class CausalScorer(LanguageModel):
         ratios = super().estimate_ratios(texts, changes)
         numbers = [n for n, of_text in enumerate(changes) if of_text and self._words]
         rows = {n: self._tokenize(texts[n]) for n in numbers}
-        readable = (
-            n
+        readable = {
+            n: len(ids)
             for n, ids in rows.items()
             if 1 < len(ids) <= self._longest and self._unknown not in ids[1:]
-        )
-        order = sorted(readable, key=lambda n: len(rows[n]))
-        most = 0 if self._mixed else self._most_tokens
-        for batch in _batch_rows([len(rows[n]) for n in order], most):
-            members = [order[at] for at in batch]
+        }
+        for members in self._batch_passes(readable):
             scored: list[tuple[int, int, int]] = []  # row, place and the token behind it
-            compared: list[tuple[int, int, int, slice]] = []  # whose, and which tokens those are
+            # number of the text and of the change; in `scored`, its token and those it replaces
+            compared: list[tuple[int, int, int, slice]] = []
             for row, n in enumerate(members):
                 begin = len(scored)
                 scored += [(row, place, id_) for place, id_ in enumerate(rows[n][1:])]
@@ -177,18 +176,19 @@ class CausalScorer(LanguageModel):
             with self._inference():
                 states = self._read_texts([rows[n] for n in members])
                 logs = self._log_probs(states, self._torch.tensor(scored, device=self.device))
-            for n, at, token, written in compared:
-                ratios[n][at] = max(ratios[n][at], logs[token] - logs[written].sum())
+            for n, at, token, replaced in compared:
+                ratios[n][at] = max(ratios[n][at], logs[token] - logs[replaced].sum())
         return ratios
 
     def _read_texts(self, rows: list[list[int]]) -> Tensor:
-        """Return the states of texts; those of the last ones alone are kept."""
+        """Return the states of texts, [rows, tokens, D], given by their tokens.
+
+        With coarse products a text is alone, and its pass is kept for its changes.
+        """
         key = tuple(rows[0])
         if self._mixed and key in self._passes:
             return self._passes[key][0]
-        ids = self._make_zero_rows(rows)
-        for n, row in enumerate(rows):
-            ids[n, : len(row)] = self._torch.tensor(row)
+        ids = self._make_rows(rows)
         cache = self._cache_class() if self._mixed else None
         states = self._model.base_model(
             input_ids=ids.to(self.device), use_cache=self._mixed, **{self._cache_name: cache}
@@ -204,39 +204,46 @@ class CausalScorer(LanguageModel):
     ) -> Iterator[tuple[int, int, int, int]]:
         """Yield (number of a change, token, first, last): a token that writes it in place of these.
 
-        The tokens [first, last) of the text cover what the token stands for.
+        A token of up to four characters may write more than the change: what stands beside it, too.
+        The tokens [first, last) of the text are all that it stands for.
+        """
+        first_at, count_at = self._locate_tokens(text)
+        for n, (start, end, new) in enumerate(changes):
+            for begin in range(max(0, start - _LONGEST_WORD + 1), start + 1):
+                if begin not in first_at:
+                    continue
+                written = text[begin:start] + new
+                farthest = min(len(text), begin + _LONGEST_WORD)
+                for stop in range(max(end, begin + 1), farthest + 1):
+                    token = self._words.get(written + text[end:stop])
+                    if token is not None:
+                        yield n, token, first_at[begin], count_at[stop]
+
+    def _locate_tokens(self, text: str) -> tuple[dict[int, int], dict[int, int]]:
+        """Return which token begins at a place in a text, and how many tokens cover what is before.
+
+        No token begins within a character that several tokens write.
         """
         encoded = self._tokenizer(
             encodable(text), add_special_tokens=False, return_offsets_mapping=True
         )
-        first_at: dict[int, int] = {}  # the token that begins at a character
-        last_at: dict[int, int] = {}  # the number of tokens up to one
+        first_at: dict[int, int] = {}
+        count_at: dict[int, int] = {}
         done = 0
         for number, (start, end) in enumerate(encoded["offset_mapping"]):
             if start >= done:
                 first_at[start] = number
-            last_at |= dict.fromkeys(range(done + 1, end + 1), number + 1)
+            count_at |= dict.fromkeys(range(done + 1, end + 1), number + 1)
             done = max(done, end)
-        spans: dict[tuple[int, int], list[tuple[str, str, int, int]]] = {}
-        for n, (start, end, new) in enumerate(changes):
-            if (start, end) not in spans:
-                spans[start, end] = [
-                    (text[begin:start], text[end:stop], first_at[begin], last_at[stop])
-                    for begin in range(max(0, start - _LONGEST_WORD + 1), start + 1)
-                    for stop in range(
-                        max(end, begin + 1), min(len(text), begin + _LONGEST_WORD) + 1
-                    )
-                    if begin in first_at and stop <= len(text)
-                ]
-            for before, behind, first, last in spans[start, end]:
-                token = self._words.get(before + new + behind)
-                if token is not None:
-                    yield n, token, first, last
+        return first_at, count_at
 
     def _cut_packs(
         self, n: int, ids: list[int], text: str, changes: Sequence[Change], ratios: Doubles
     ) -> Iterator[_Pack]:
-        """Yield the passes over a text, each with as many of its changes as fit."""
+        """Yield the passes over a text, each with as many of its changes as fit.
+
+        Changes that need no pass, or that the model cannot judge, are written to `ratios`.
+        """
         pack = _Pack(n, ids, [], [])
         for at, change in enumerate(changes):
             suffix = self._make_suffix(ids, self._tokenize(apply_change(text, change)))
@@ -270,10 +277,7 @@ class CausalScorer(LanguageModel):
 
     def _score_rows(self, rows: list[list[int]]) -> Doubles:
         """Return log P of each row of tokens behind its first, over the whole vocabulary."""
-        ids, seen = self._make_zero_rows(rows), self._make_zero_rows(rows)
-        for n, row in enumerate(rows):
-            ids[n, : len(row)] = self._torch.tensor(row)
-            seen[n, : len(row)] = 1
+        ids, seen = self._make_rows(rows), self._make_rows([[1] * len(row) for row in rows])
         with self._inference():
             logits = self._model(
                 input_ids=ids.to(self.device), attention_mask=seen.to(self.device), use_cache=False
@@ -288,22 +292,35 @@ class CausalScorer(LanguageModel):
         return np.asarray(logs.cpu().double().sum(1).numpy())
 
     def _judge_packs(self, packs: list[_Pack]) -> list[Doubles]:
-        """Return, for each text, the ratio of each of its changes, from one pass over all.
+        """Return, for each pack, the ratios of its changes, from one pass over all."""
+        torch = self._torch
+        ids, positions, visible = self._lay_out(packs)
+        mask = torch.zeros(visible.shape, dtype=torch.float32 if self._mixed else self.dtype)
+        mask.masked_fill_(~visible, torch.finfo(mask.dtype).min)
+        scored, signs = _list_scored(packs)
+        with self._inference():
+            states = self._read_packs(packs, ids, mask, positions)
+            logs = self._log_probs(states, torch.tensor(scored, device=self.device))
+        owners, weights = zip(*signs, strict=True)
+        counts = [len(pack.suffixes) for pack in packs]
+        ratios = np.bincount(owners, logs * np.array(weights), sum(counts))
+        return np.split(ratios, np.cumsum(counts)[:-1])
 
-        A change's tokens but the last stand behind the text, each at the place that it has in the
-        changed text.
+    def _lay_out(self, packs: list[_Pack]) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the tokens of each row and their positions, [rows, T], and what each sees.
+
+        That is [rows, T, T]: the tokens of a change, all but the last, stand behind the text. They
+        have the positions of the changed text, and see the text before the change.
         """
         torch = self._torch
-        rows = [[*p.ids, *(id_ for s in p.suffixes for id_ in s.new[:-1])] for p in packs]
-        ids, positions = self._make_zero_rows(rows), self._make_zero_rows(rows)
+        ids = self._make_rows(
+            [[*p.ids, *(id_ for s in p.suffixes for id_ in s.new[:-1])] for p in packs]
+        )
+        positions = torch.zeros_like(ids)
         # what fills a row up sees itself alone, because a token must see something
-        visible = torch.eye(ids.shape[1], dtype=torch.bool).repeat(len(rows), 1, 1)
-        scored: list[tuple[int, int, int]] = []  # row, place and the token behind it
-        signs: list[tuple[int, float]] = []  # whose ratio that moves, and which way
-        count = 0
-        for n, (pack, row) in enumerate(zip(packs, rows, strict=True)):
+        visible = torch.eye(ids.shape[1], dtype=torch.bool).repeat(len(packs), 1, 1)
+        for n, pack in enumerate(packs):
             at = len(pack.ids)
-            ids[n, : len(row)] = torch.tensor(row)
             positions[n, :at] = torch.arange(at)
             visible[n, :at, :at] = torch.ones(at, at, dtype=torch.bool).tril()
             for suffix in pack.suffixes:
@@ -311,24 +328,16 @@ class CausalScorer(LanguageModel):
                 positions[n, at : at + size] = torch.arange(suffix.start, suffix.start + size)
                 visible[n, at : at + size, : suffix.start] = True
                 visible[n, at : at + size, at : at + size] |= torch.ones(size, size).tril().bool()
-                before = [suffix.start - 1, *range(at, at + size)]  # one too many if `new` is empty
-                scored += [(n, place, id_) for place, id_ in zip(before, suffix.new, strict=False)]
-                scored += [(n, suffix.start - 1 + k, id_) for k, id_ in enumerate(suffix.old)]
-                signs += [(count, 1.0)] * len(suffix.new) + [(count, -1.0)] * len(suffix.old)
-                count, at = count + 1, at + size
-        mask = torch.zeros(visible.shape, dtype=torch.float32 if self._mixed else self.dtype)
-        mask.masked_fill_(~visible, torch.finfo(mask.dtype).min)
-        with self._inference():
-            states = self._read_packs(packs, ids, mask, positions)
-            logs = self._log_probs(states, torch.tensor(scored, device=self.device))
-        owners, weights = zip(*signs, strict=True)
-        ratios = np.bincount(owners, logs * np.array(weights), count)
-        return np.split(ratios, np.cumsum([len(pack.suffixes) for pack in packs])[:-1])
+                at += size
+        return ids, positions, visible
 
     def _read_packs(
         self, packs: list[_Pack], ids: Tensor, mask: Tensor, positions: Tensor
     ) -> Tensor:
-        """Return the states of the rows; a text alone is not read again."""
+        """Return the states of the rows, [rows, T, D].
+
+        Of a text whose pass is kept, only the tokens of changes behind it are read.
+        """
         begun, cache, parts = 0, None, []
         if self._mixed:
             begun = len(packs[0].ids)
@@ -350,12 +359,13 @@ class CausalScorer(LanguageModel):
     def _log_probs(self, states: Tensor, scored: Tensor) -> Doubles:
         """Return log P of each (row, place, token) of `scored`, by states [rows, places, D]."""
         torch = self._torch
-        places, row_of = (scored[:, 0] * states.shape[1] + scored[:, 1]).unique(return_inverse=True)
+        flat_places = scored[:, 0] * states.shape[1] + scored[:, 1]
+        places, place_of = flat_places.unique(return_inverse=True)
         weight, bias = self._output
         flat = states.flatten(0, 1)[places].to(weight.dtype)
         sums = [self._compute_logits(part).logsumexp(-1) for part in flat.split(64)]
-        totals = torch.cat(sums)[row_of]
-        logits = (flat[row_of].float() * weight[scored[:, 2]]).sum(-1)
+        totals = torch.cat(sums)[place_of]
+        logits = (flat[place_of].float() * weight[scored[:, 2]]).sum(-1)
         if bias is not None:
             logits += bias[scored[:, 2]]
         outside = ~self._competes[scored[:, 2]]  # then it competes with those that do
@@ -385,9 +395,10 @@ class CausalScorer(LanguageModel):
         with self._torch.inference_mode(), mixed:
             yield
 
-    def _make_zero_rows(self, rows: list[list[int]]) -> Tensor:
-        """Return zeros as wide as the longest row, [rows, tokens]."""
-        return self._torch.zeros((len(rows), max(map(len, rows))), dtype=self._torch.long)
+    def _make_rows(self, rows: list[list[int]]) -> Tensor:
+        """Return lists of numbers as one tensor, with zeros behind the shorter ones."""
+        longest = max(map(len, rows))
+        return self._torch.tensor([row + [0] * (longest - len(row)) for row in rows])
 
     def _takes_packed(self) -> bool:
         """Return whether a packed pass gives what passes over the whole texts give.
@@ -412,13 +423,39 @@ class CausalScorer(LanguageModel):
         return bool(np.allclose(ratios, whole, atol=tolerance, equal_nan=True))
 
 
-def _batch_rows(sizes: list[int], most: int) -> Iterator[range]:
-    """Yield ranges of rows, ordered by size, that together have at most so many tokens."""
-    first = 0
-    for last in range(1, len(sizes) + 1):
-        if last == len(sizes) or (last + 1 - first) * sizes[last] > most:
+def _list_scored(
+    packs: list[_Pack],
+) -> tuple[list[tuple[int, int, int]], list[tuple[int, float]]]:
+    """Return what the ratios of changes are sums of, as two parallel lists.
+
+    One has the row, a place in it and the token behind that place; the other the number of the
+    change whose ratio its log P moves, and which way: 1 or -1.
+    """
+    scored: list[tuple[int, int, int]] = []
+    signs: list[tuple[int, float]] = []
+    count = 0
+    for n, pack in enumerate(packs):
+        at = len(pack.ids)
+        for suffix in pack.suffixes:
+            size = max(0, len(suffix.new) - 1)
+            before = [suffix.start - 1, *range(at, at + size)]  # one too many if `new` is empty
+            scored += [(n, place, id_) for place, id_ in zip(before, suffix.new, strict=False)]
+            scored += [(n, suffix.start - 1 + k, id_) for k, id_ in enumerate(suffix.old)]
+            signs += [(count, 1.0)] * len(suffix.new) + [(count, -1.0)] * len(suffix.old)
+            count, at = count + 1, at + size
+    return scored, signs
+
+
+def _batch_by_size(sizes: Mapping[int, int], most: int) -> Iterator[list[int]]:
+    """Yield the keys in order of size, as many at once as do not exceed `most` tokens.
+
+    The rows of a batch are as long as its longest one.
+    """
+    order, first = sorted(sizes, key=sizes.__getitem__), 0
+    for last in range(1, len(order) + 1):
+        if last == len(order) or (last + 1 - first) * sizes[order[last]] > most:
             stop_if_given_up()
-            yield range(first, last)
+            yield order[first:last]
             first = last
 
 
