@@ -14,7 +14,7 @@ from cecdata.common.errors import InputError, UsageError
 from cecdata.config import Config
 from cecdata.corpus.ids import is_validation
 from cecdata.corpus.normalise import normalise
-from cecdata.filters import measure_pairs, open_filters
+from cecdata.filters import open_filters
 from cecdata.perturbation.engine import NONE, UNCHANGED, Perturber
 from cecdata.perturbation.pairs import Mask, Pairs, name_codes
 from cecdata.shards.manifest import SPLITS
@@ -33,7 +33,9 @@ def make_pairs_of_chunk(
     for split, chosen in zip(SPLITS, (~held_out, held_out), strict=True):
         part = chunk if chosen.all() else chunk.filter(pa.array(chosen))
         pairs = perturber.pairs(part.select(SENTENCE.names))
-        yield split, *validate(measure_pairs(pairs, config, sentences), config)
+        for filter_of in open_filters(config).values():
+            pairs = filter_of.measure(pairs, config, sentences)
+        yield split, *validate(pairs, config)
 
 
 def validate(pairs: Pairs, config: Config) -> tuple[Pairs, pa.Table]:

@@ -5,7 +5,6 @@ Files of all formats are read row by row: cells, strings of JSON, both sides of 
 
 from __future__ import annotations
 
-import itertools
 import os
 import re
 import threading
@@ -83,9 +82,11 @@ def find_benchmark_files(names: Sequence[str]) -> dict[str, Path]:
             paths_by_name.append(((prefix / file.relative_to(path)).as_posix(), file))
     files: dict[str, Path] = {}
     for name, path in paths_by_name:
-        numbered = (f"{name} ({number})" for number in itertools.count(2))
-        free = (one for one in itertools.chain([name], numbered) if files.get(one, path) == path)
-        files[next(free)] = path
+        free, number = name, 1
+        while files.get(free, path) != path:
+            number += 1
+            free = f"{name} ({number})"
+        files[free] = path
     return files
 
 
@@ -197,9 +198,9 @@ def count_hits(corpus: str, benchmarks: Index) -> Report:
     for text, rows, count in read_row_texts(corpus):
         longest = max(longest, pc.max(pc.utf8_length(text)).as_py() or 0)
         flags = benchmarks.find(text)
-        distinct, at = np.unique(rows, return_inverse=True)
+        distinct, row_of_text = np.unique(rows, return_inverse=True)
         by_row = np.zeros((len(distinct), len(names)), np.uint8)
-        np.bitwise_or.at(by_row, at, flags)
+        np.bitwise_or.at(by_row, row_of_text, flags)
         report.hits += int((by_row & CONTAMINATED).any(axis=1).sum())
         report.rows += count
         advance_bar("compare", count, None)

@@ -58,13 +58,11 @@ def make_folding_table() -> Uint32s:
     table = np.zeros(_CODES, np.uint32)
     for code in range(_CODES):
         sign = map_forms().get(code, chr(code))
-        parts = [
-            part
-            for part in unicodedata.normalize("NFKD", sign)
-            if unicodedata.category(part)[0] in "LN"
-        ]
-        if parts:
-            folded = (parts[0] if len(parts) == 1 else chr(code)).lower()
+        # without accents, which are parts of their own
+        decomposed = unicodedata.normalize("NFKD", sign)
+        letters = [part for part in decomposed if unicodedata.category(part)[0] in "LN"]
+        if letters:
+            folded = (letters[0] if len(letters) == 1 else chr(code)).lower()
             table[code] = ord(folded) if len(folded) == 1 else code
     return table
 
@@ -150,13 +148,12 @@ def _hash_parts(keys: Keys, rows: npt.NDArray[np.int64]) -> Uint64s:
     starts, sizes = keys.offsets[rows], np.diff(keys.offsets)[rows]
     counts = np.maximum(sizes - WINDOW + 1, 0)  # of windows, by key
     # 0, 1, 2 … within each key
-    window_starts = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    widths = np.r_[sizes, np.full_like(window_starts, WINDOW)]
-    salts = np.r_[sizes, np.full_like(window_starts, _WINDOW_SALT)]
+    shifts = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    all_starts = np.r_[starts, np.repeat(starts, counts) + shifts]
+    widths = np.r_[sizes, np.full_like(shifts, WINDOW)]
+    salts = np.r_[sizes, np.full_like(shifts, _WINDOW_SALT)]
     hashes = np.zeros(len(widths), np.uint64)
-    _hash_stretches(
-        keys.codes, np.r_[starts, np.repeat(starts, counts) + window_starts], widths, salts, hashes
-    )
+    _hash_stretches(keys.codes, all_starts, widths, salts, hashes)
     return hashes
 
 
@@ -191,7 +188,7 @@ def _mix(value: np.uint64, salt: int) -> np.uint64:
 def _hash_stretches(
     codes: Points, starts: Int64s, sizes: Int64s, salts: Int64s, out: Uint64s
 ) -> None:
-    """Write the hash of codes[starts[n] : starts[n] + sizes[n]] to out[n]."""
+    """Write the hash of codes[starts[n] : starts[n] + sizes[n]], with salts[n], to out[n]."""
     for n in range(out.size):
         value = np.uint64(0)
         for i in range(starts[n], starts[n] + sizes[n]):
@@ -200,7 +197,10 @@ def _hash_stretches(
 
 
 def _make_table(hashes: Uint64s, owners: Int64s, lengths: Collection[int]) -> Table:
-    """Return the table of hashes and the benchmarks that own them; `lengths` are of the keys."""
+    """Return the table of hashes and the benchmarks that own them; `lengths` are of the keys.
+
+    The Bloom filter is a bitmap of the hashes' upper `_BLOOM_BITS` bits.
+    """
     order = np.lexsort((owners, hashes))
     hashes, owners = hashes[order], owners[order]
     is_new = np.r_[True, (hashes[1:] != hashes[:-1]) | (owners[1:] != owners[:-1])][: len(hashes)]
@@ -234,7 +234,11 @@ def _flag_rows(
     table: Table,
     flags: Flags,
 ) -> None:
-    """Write to `flags` how each row matches each benchmark; the other arrays are for its work."""
+    """Write to `flags` how each row matches each benchmark; the other arrays are for its work.
+
+    prefix[n] is the hash of the row's first n characters without a salt, powers[n] is _BASE ** n,
+    and windows[b] is the number of the row's windows that benchmark b has.
+    """
     for place in range(powers.size - 1):
         powers[place + 1] = powers[place] * _BASE
     for row in range(flags.shape[0]):
@@ -244,29 +248,35 @@ def _flag_rows(
             continue
         for place in range(length):
             prefix[place + 1] = prefix[place] * _BASE + np.uint64(key[place])
-        _set_flag(row_flags, table, _look_up(table, _mix(prefix[length], length)), EXACT)
-        # the hash of key[a:b] is that of key[:b] less that of key[:a], moved by b - a characters
+        whole = _hash_piece(prefix, powers, 0, length, length)
+        _set_flag(row_flags, table, _look_up(table, whole), EXACT)
         for size in table.short:
             for place in range(length - size + 1):
-                value = prefix[place + size] - prefix[place] * powers[size]
-                _set_flag(row_flags, table, _look_up(table, _mix(value, size)), OVERLAP)
+                piece = _hash_piece(prefix, powers, place, size, size)
+                _set_flag(row_flags, table, _look_up(table, piece), OVERLAP)
         windows[:] = 0
         for place in range(length - WINDOW + 1):
-            value = prefix[place + WINDOW] - prefix[place] * powers[WINDOW]
-            at = _look_up(table, _mix(value, _WINDOW_SALT))
-            if at < 0:
+            window = _look_up(table, _hash_piece(prefix, powers, place, WINDOW, _WINDOW_SALT))
+            if window < 0:
                 continue
-            _set_flag(row_flags, table, at, SHARED)
-            for group in range(table.starts[at], table.starts[at + 1]):
+            _set_flag(row_flags, table, window, SHARED)
+            for group in range(table.starts[window], table.starts[window + 1]):
                 windows[table.owners[group]] += 1
-            for size in table.long:
+            for size in table.long:  # a key that begins here has this window
                 if place + size > length:
                     break
-                value = prefix[place + size] - prefix[place] * powers[size]
-                _set_flag(row_flags, table, _look_up(table, _mix(value, size)), OVERLAP)
+                piece = _hash_piece(prefix, powers, place, size, size)
+                _set_flag(row_flags, table, _look_up(table, piece), OVERLAP)
         for benchmark in range(windows.size):
             if length >= _PIECE and windows[benchmark] == length - WINDOW + 1:
                 row_flags[benchmark] |= np.uint8(OVERLAP)
+
+
+@inlined
+def _hash_piece(prefix: Uint64s, powers: Uint64s, start: int, size: int, salt: int) -> np.uint64:
+    """Return the hash of `size` characters of a row, as `_hash_stretches` computes it."""
+    # key[a:b] has the hash of key[:b] less that of key[:a], moved by b - a characters
+    return _mix(prefix[start + size] - prefix[start] * powers[size], salt)
 
 
 @inlined

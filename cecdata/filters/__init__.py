@@ -13,7 +13,6 @@ from cecdata.common.settings import require, require_known
 from cecdata.config import Config
 from cecdata.filters import cosine
 from cecdata.filters.base import DISTANCE, Filter
-from cecdata.perturbation.pairs import Pairs
 
 # A pair that several rules reject gets the reason of the first.
 FILTERS: Mapping[str, Filter] = MappingProxyType(
@@ -41,10 +40,3 @@ def open_filters(config: Config) -> dict[str, Filter]:
         for name, filter_of in {**FILTERS, **modules}.items()
         if name in config.filters
     }
-
-
-def measure_pairs(pairs: Pairs, config: Config, sentences: int) -> Pairs:
-    """Return the pairs with the measures of all filters that are on."""
-    for filter_of in open_filters(config).values():
-        pairs = filter_of.measure(pairs, config, sentences)
-    return pairs

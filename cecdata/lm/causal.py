@@ -363,7 +363,8 @@ class CausalScorer(LanguageModel):
         places, place_of = flat_places.unique(return_inverse=True)
         weight, bias = self._output
         flat = states.flatten(0, 1)[places].to(weight.dtype)
-        sums = [self._compute_logits(part).logsumexp(-1) for part in flat.split(64)]
+        competing = (torch.nn.functional.linear(part, *self._competing) for part in flat.split(64))
+        sums = [logits.float().logsumexp(-1) for logits in competing]
         totals = torch.cat(sums)[place_of]
         logits = (flat[place_of].float() * weight[scored[:, 2]]).sum(-1)
         if bias is not None:
@@ -381,12 +382,7 @@ class CausalScorer(LanguageModel):
         if not competing.all():
             chosen = self._competes.nonzero()[:, 0]
             weight, bias = weight[chosen], None if bias is None else bias[chosen]
-        self._competing_output = weight, bias
-
-    def _compute_logits(self, states: Tensor) -> Tensor:
-        """Return the logits [rows, competing] of states [rows, D]."""
-        weight, bias = self._competing_output
-        return self._torch.nn.functional.linear(states, weight, bias).float()
+        self._competing = weight, bias
 
     @contextmanager
     def _inference(self) -> Iterator[None]:

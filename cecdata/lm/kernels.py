@@ -87,15 +87,6 @@ def _find_slot(slots, key, low, shift):
     return at
 
 
-@inlined
-def _find_empty_slot(slots, key, shift):
-    """Return the index of the empty slot for a key that the table lacks."""
-    at = slot_of_key(key, len(slots) - 1, shift)
-    while slots[at] != EMPTY:
-        at = (at + 1) & (len(slots) - 1)
-    return at
-
-
 @compiled
 def fill_bigrams(slots, pairs, log_prob, backoff):
     """Put each bigram into its slot: from above 40 bits of words, 8 of log P and 8 of back-off."""
@@ -103,15 +94,14 @@ def fill_bigrams(slots, pairs, log_prob, backoff):
     for n in range(len(pairs)):
         key = np.uint64(pairs[n, 0]) << _WORD | np.uint64(pairs[n, 1])
         low = np.uint64(log_prob[n]) << BYTE | np.uint64(backoff[n])
-        slots[_find_empty_slot(slots, key, shift)] = key << PAIR | low
+        slots[_find_slot(slots, key, PAIR, shift)] = key << PAIR | low
 
 
 @compiled
 def fill_trigrams(slots, bigrams, marks, triples, log_prob):
-    """Put each trigram into its slot: its key, plus 1, above 8 bits of log P.
+    """Put each trigram into its slot: its key above 8 bits of log P.
 
-    A key is the index of its bigram's slot above its third word. Return the number of trigrams
-    whose first two words are not a listed bigram.
+    Return the number of trigrams whose first two words are not a listed bigram.
     """
     shift = find_shift(len(slots))
     bigram_shift = find_shift(len(bigrams))
@@ -121,9 +111,8 @@ def fill_trigrams(slots, bigrams, marks, triples, log_prob):
         if first < 0:
             lost += 1
             continue
-        key = np.uint64(first) << _WORD | np.uint64(triples[n, 2])
-        at = _find_empty_slot(slots, key, shift)
-        slots[at] = (key + np.uint64(1)) << BYTE | np.uint64(log_prob[n])  # 0 is an empty slot
+        key = _make_trigram_key(first, triples[n, 2])
+        slots[_find_slot(slots, key, BYTE, shift)] = key << BYTE | np.uint64(log_prob[n])
     return lost
 
 
@@ -142,11 +131,14 @@ def find_bigram(slots, marks, shift, left, right):
 @inlined
 def find_trigram(slots, shift, first, word):
     """Return the 8-bit log P of a trigram whose bigram is in slot `first`, or -1 without one."""
-    key = np.uint64(first) << _WORD | np.uint64(word)
-    at, wanted = slot_of_key(key, len(slots) - 1, shift), key + np.uint64(1)  # as it was filled
-    while slots[at] != EMPTY and slots[at] >> BYTE != wanted:
-        at = (at + 1) & (len(slots) - 1)
+    at = _find_slot(slots, _make_trigram_key(first, word), BYTE, shift)
     return np.int64(slots[at] & LOWER) if slots[at] != EMPTY else -1
+
+
+@inlined
+def _make_trigram_key(first, word):
+    """Return the key of a trigram: the index of its bigram's slot, its third word; plus 1."""
+    return (np.uint64(first) << _WORD | np.uint64(word)) + np.uint64(1)  # 0 is an empty slot
 
 
 @compiled

@@ -58,34 +58,26 @@ def count_chances(
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
-@dataclass(frozen=True, slots=True)
 class Cells:
-    """The cells of a histogram[length, positions] that hold sentences with a position."""
+    """The cells of a histogram [length, positions] that hold sentences with a position."""
 
-    lengths: Counts
-    positions: Counts  # distinct numbers of positions
-    row: npt.NDArray[np.intp]  # of `positions`, for each cell
-    weights: Counts
-
-    @classmethod
-    def gather(cls, histogram: Counts) -> Cells:
-        """Return the nonzero cells of a histogram [length, positions] that have a position."""
+    def __init__(self, histogram: Counts) -> None:
         lengths, positions = np.nonzero(histogram)
         filled = (positions > 0) & (lengths > 0)
-        lengths, positions = lengths[filled], positions[filled]
-        distinct, row = np.unique(positions, return_inverse=True)
-        return cls(lengths, distinct, row, histogram[lengths, positions])
+        self._lengths, positions = lengths[filled], positions[filled]
+        self._positions, self._row = np.unique(positions, return_inverse=True)
+        self._weights = histogram[self._lengths, positions]
 
     def expected_rate(self, rate: float, most: int, cost: float) -> float:
         """Return E[ED/len] at this rate per position, or 0 if no sentence has a position.
 
         `cost` is the mean distance of an edit.
         """
-        if not len(self.lengths):
+        if not len(self._lengths):
             return 0.0
-        mean_edits = count_chances(self.positions, rate, most) @ np.arange(1, most + 1)
-        share = cost * mean_edits[self.row] / self.lengths
-        return float(np.average(share, weights=self.weights))
+        mean_edits = count_chances(self._positions, rate, most) @ np.arange(1, most + 1)
+        share = cost * mean_edits[self._row] / self._lengths
+        return float(np.average(share, weights=self._weights))
 
 
 def calibrate(histogram: Counts, target: float, most: int, cost: float) -> Rate:
@@ -93,7 +85,7 @@ def calibrate(histogram: Counts, target: float, most: int, cost: float) -> Rate:
 
     `histogram` [length, positions] weighs sentences.
     """
-    cells = Cells.gather(histogram)
+    cells = Cells(histogram)
     least, largest = (cells.expected_rate(end, most, cost) for end in (0.0, 1.0))
     if target <= least:
         return Rate(target, least, 0.0)

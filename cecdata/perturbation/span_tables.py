@@ -111,7 +111,7 @@ def _pack_candidates(
     alias_shift = cost_shift + layout.COST_BITS
     keep_shift = alias_shift + layout.ALIAS_BITS
     packed = text | kinds[part.kind] << layout.SPAN_TEXT_BITS | part.cost << cost_shift
-    packed |= (alias - first_of_row) << alias_shift | quantise(keep) << keep_shift
+    packed |= (alias - first_of_row) << alias_shift | pack_chances(keep) << keep_shift
     return np.column_stack([packed.astype(np.uint64), characters[text]])
 
 
@@ -246,7 +246,7 @@ def _hash_set(part: SpanSet, kinds: Sequence[str]) -> str:
     return digest.hexdigest()
 
 
-def quantise(keep: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+def pack_chances(keep: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
     """Return chances as they are packed into candidates: in steps of 2**-KEEP_BITS, below 1."""
     steps = np.minimum(keep * 2**layout.KEEP_BITS, 2**layout.KEEP_BITS - 1)
     return np.asarray(steps, np.int64)

@@ -18,13 +18,12 @@ from cecdata.common.errors import UsageError
 from cecdata.config import Config
 from cecdata.hanzi.characters import find_frequency, list_cluster_ranges, standard_characters
 from cecdata.lm import kernels, ngrams
-from cecdata.lm.table import Ngrams
-from cecdata.lm.table import Tables as NgramTables
+from cecdata.lm.table import Ngrams, Trie
 from cecdata.operators import Operator
 from cecdata.operators.base import CharConfusions, reweigh
 from cecdata.perturbation.kernel import layout
 from cecdata.perturbation.kernel.layout import FIRST_HAN, HAN, Ints, Language, Longs, Shorts, Tables
-from cecdata.perturbation.span_tables import Cost, compile_spans, make_alias_tables, quantise
+from cecdata.perturbation.span_tables import Cost, compile_spans, make_alias_tables, pack_chances
 
 Numbers = npt.NDArray[np.int64]
 MODEL = "lm"  # the key of the language model in `Compiled.sha256`
@@ -78,18 +77,20 @@ def _compile_operators(
 
 
 def compile_tables(operators: Sequence[Operator], characters: Sequence[str]) -> Compiled:
-    """Compile these operators' confusion sets over these characters into flat arrays."""
+    """Compile these operators' confusion sets over these characters into flat arrays.
+
+    Texts are first numbered: the empty one, the characters, and others as they are listed. Their
+    rows in the tables have the same order, but for the characters, whose rows are their slots.
+    """
     kinds = tuple(dict.fromkeys(kind for operator in operators for kind in operator.kinds))
     _check_sizes(operators, kinds)
     numbers = {"": 0} | {character: number for number, character in enumerate(characters, 1)}
-    sets = [_list_candidates(operator, tuple(characters), kinds, numbers) for operator in operators]
-    # From here on a text's number is its position, and that of a character its slot.
+    listed = [_list_candidates(each, tuple(characters), kinds, numbers) for each in operators]
     slot_of = _choose_slots(characters)
-    position_of = np.r_[slot_of, len(slot_of) : len(numbers)]
-    ranked = sorted(zip(position_of.tolist(), numbers, strict=True))
-    texts = {text: position for position, text in ranked}
-    placed = [_renumber(columns, position_of) for columns in sets]
-    rows, eligible = _make_rows(placed, len(slot_of))
+    row_of = np.r_[slot_of, len(slot_of) : len(numbers)]
+    texts = {text: row for row, text in sorted(zip(row_of.tolist(), numbers, strict=True))}
+    sorted_by_slot = [_sort_by_slot(columns, row_of) for columns in listed]
+    rows, eligible = _make_rows(sorted_by_slot, len(slot_of))
     slots = {character: texts[character] for character in characters}
     spans, span_texts, span_hashes, span_costs = compile_spans(operators, slots, texts, kinds)
     assert len(texts) < 2**layout.TEXT_BITS
@@ -98,7 +99,7 @@ def compile_tables(operators: Sequence[Operator], characters: Sequence[str]) -> 
         code_points=_classify_code_points(slots),
         eligible=eligible,
         rows=rows,
-        candidates=np.concatenate([_pack_candidates(columns) for columns in placed]),
+        candidates=np.concatenate([_pack_candidates(columns) for columns in sorted_by_slot]),
         inserts=np.array([operator.action == "insert" for operator in operators], np.uint8),
         cost=np.array([operator.cost for operator in operators], np.int32),
         texts=text_table,
@@ -114,8 +115,8 @@ def compile_tables(operators: Sequence[Operator], characters: Sequence[str]) -> 
         column=pa.array(all_texts, pa.string()),
         sha256={
             operator.name: span_hashes.get(operator.name)
-            or _hash_set(columns, text_table[position_of], kinds)
-            for operator, columns in zip(operators, sets, strict=True)
+            or _hash_set(columns, text_table[row_of], kinds)
+            for operator, columns in zip(operators, listed, strict=True)
         },
         costs=tuple(
             span_costs.get(operator.name, Cost(operator.cost, operator.cost))
@@ -153,7 +154,7 @@ def _check_sizes(operators: Sequence[Operator], kinds: Sequence[str]) -> None:
 class _Columns(NamedTuple):
     """One operator's candidates by slot: slot 0 is any character, before which it inserts.
 
-    Until `_renumber`, a character's number is in place of its slot.
+    Until `_sort_by_slot`, texts have their numbers in place of slots and rows.
     """
 
     slot: npt.NDArray[np.int64]
@@ -165,7 +166,10 @@ class _Columns(NamedTuple):
 def _list_candidates(
     operator: Operator, characters: tuple[str, ...], kinds: Sequence[str], texts: dict[str, int]
 ) -> _Columns:
-    """Return an operator's candidates by number of character; new texts get numbers in `texts`."""
+    """Return an operator's candidates, by numbers; `texts` has these and gets those of new texts.
+
+    Those of operators that rewrite are compiled by `compile_spans`.
+    """
     standard = standard_characters()
     if isinstance(operator.confusions, CharConfusions) and characters[: len(standard)] == standard:
         table = operator.confusions.build()
@@ -175,7 +179,6 @@ def _list_candidates(
         return _Columns(
             number, table.replacement + np.int64(1), kind_numbers[table.kind], table.weight
         )
-    # those of spans are compiled by `compile_spans`
     numbered = () if operator.action == "rewrite" else tuple(enumerate(characters, 1))
     if operator.action == "insert":
         numbered = ((0, ""),)  # the same candidates before every character
@@ -188,10 +191,10 @@ def _list_candidates(
     )
 
 
-def _renumber(columns: _Columns, position_of: Numbers) -> _Columns:
-    """Return the candidates sorted by slot; `position_of` maps a text's number to its position."""
-    order = np.argsort(position_of[columns.slot], kind="stable")
-    slot, text = position_of[columns.slot[order]], position_of[columns.text[order]]
+def _sort_by_slot(columns: _Columns, row_of: Numbers) -> _Columns:
+    """Return the candidates sorted by slot; `row_of` maps a text's number to its row or slot."""
+    order = np.argsort(row_of[columns.slot], kind="stable")
+    slot, text = row_of[columns.slot[order]], row_of[columns.text[order]]
     return _Columns(slot, text, columns.kind[order], columns.weight[order])
 
 
@@ -215,7 +218,7 @@ def _pack_candidates(columns: _Columns) -> Longs:
     keep, alias = make_alias_tables(bounds, columns.weight)
     entry_bits = np.uint64(layout.TEXT_BITS + layout.KIND_BITS)
     entries = (columns.kind << layout.TEXT_BITS | columns.text).astype(np.uint64)
-    chance = quantise(keep).astype(np.uint64)
+    chance = pack_chances(keep).astype(np.uint64)
     return np.asarray(entries | entries[alias] << entry_bits | chance << np.uint64(2) * entry_bits)
 
 
@@ -247,12 +250,14 @@ def _classify_code_points(slot_of: Mapping[str, int]) -> Shorts:
 
 
 def _hash_set(columns: _Columns, texts: Longs, kinds: Sequence[str]) -> str:
-    """Return the SHA-256 of the confusions, with shares to seven digits: all processors agree."""
+    """Return the SHA-256 of the confusions, with shares to seven digits: all processors agree.
+
+    `texts` are the rows of `Tables.texts` by number; the second column identifies a text.
+    """
     total = np.bincount(columns.slot, columns.weight)
     share = columns.weight / total[columns.slot]
     digest = hashlib.sha256("\t".join(kinds[kind] for kind in np.unique(columns.kind)).encode())
     digest.update(columns.slot.astype("<i8").tobytes())
-    # column 1 of `Tables.texts` has the code points of a text, which identify it
     digest.update(texts[columns.text, 1].astype("<u8").tobytes())
     digest.update((np.unique(columns.kind, return_inverse=True)[1]).astype("<i8").tobytes())
     digest.update(np.round(share * 1e7).astype("<i8").tobytes())
@@ -275,13 +280,12 @@ def read_language(name: str, fluency: float) -> tuple[Language, str]:
 def make_language(model: Ngrams, fluency: float) -> Language:
     """Return a model for the kernel, which takes proposals with this exponent."""
     tables = model.build_tables(trigrams=False)
+    trie = Trie(
+        tables.edge_keys, tables.edge_nodes, tables.edge_marks, tables.edge_shift, tables.word
+    )
     return Language(
-        first=_find_first_nodes(tables),
-        edge_keys=tables.edge_keys,
-        edge_nodes=tables.edge_nodes,
-        edge_marks=tables.edge_marks,
-        edge_shift=tables.edge_shift,
-        word=tables.word,
+        first=_find_first_nodes(trie),
+        trie=trie,
         cost=kernels.quantise(model.word_log_prob).astype(np.int32),
         backoff=kernels.quantise(model.word_backoff).astype(np.int32),
         bigrams=tables.bigrams,
@@ -291,12 +295,12 @@ def make_language(model: Ngrams, fluency: float) -> Language:
     )
 
 
-def _find_first_nodes(tables: NgramTables) -> Ints:
+def _find_first_nodes(trie: Trie) -> Ints:
     """Return the node of the trie after each Han character that begins a word, else -1."""
     nodes = np.full(HAN, -1, np.int32)
-    keys = tables.edge_keys.astype(np.int64) - FIRST_HAN  # a key is node << 21 | code point
+    keys = trie.edge_keys.astype(np.int64) - FIRST_HAN  # a key is node << 21 | code point
     from_root = (keys >= 0) & (keys < HAN)
-    nodes[keys[from_root]] = tables.edge_nodes[from_root]
+    nodes[keys[from_root]] = trie.edge_nodes[from_root]
     return nodes
 
 
@@ -308,8 +312,6 @@ def _list_acceptance_chances(fluency: float) -> npt.NDArray[np.float64]:
 
 def make_empty_language() -> Language:
     """Return empty tables, for recipes with one proposal."""
-    longs, ints = np.zeros(0, np.uint64), np.zeros(0, np.int32)
-    shift = np.uint64(0)
-    return Language(
-        ints, longs, ints, longs, shift, ints, ints, ints, longs, longs, shift, np.zeros(0)
-    )  # fmt: skip
+    longs, ints, shift = np.zeros(0, np.uint64), np.zeros(0, np.int32), np.uint64(0)
+    trie = Trie(longs, ints, longs, shift, ints)
+    return Language(ints, trie, ints, ints, longs, longs, shift, np.zeros(0))

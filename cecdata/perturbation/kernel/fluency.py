@@ -38,7 +38,7 @@ def _descend(model, node, point):
     """Return the node of the trie after this Han character, or -1; node 0 is the root."""
     if node == 0:  # most walks begin and end here: no hashing
         return np.int64(model.first[np.uint32(point - np.uint32(layout.FIRST_HAN))])
-    return np.int64(next_node(model, node, point))
+    return np.int64(next_node(model.trie, node, point))
 
 
 @inlined
@@ -58,7 +58,7 @@ def _find_word(model, node, size):
 
     A character that is no word is the unknown word, 0.
     """
-    word = model.word[node] if node >= 0 else _NONE
+    word = model.trie.word[node] if node >= 0 else _NONE
     return 0 if word < 0 and size == 1 else word
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cecdata.common.kernels import inlined
+from cecdata.lm.table import Trie
 
 Bytes = npt.NDArray[np.uint8]
 Shorts = npt.NDArray[np.uint16]
@@ -60,16 +61,12 @@ def read_bits(word, first, count):
 class Language(NamedTuple):
     """A language model of W words for `kernel.fluency`; empty where a recipe has one proposal.
 
-    The edges, their marks and the bigrams are those of `cecdata.lm.table.Tables`. Costs are
-    negative log-probabilities in steps of `cecdata.lm.kernels.STEP` nats.
+    The trie and the bigrams are those of `cecdata.lm.table.Tables`. Costs are negative
+    log-probabilities in steps of `cecdata.lm.kernels.STEP` nats.
     """
 
     first: Ints  # [HAN] the node of each first character, or -1
-    edge_keys: Longs
-    edge_nodes: Ints
-    edge_marks: Longs
-    edge_shift: np.uint64
-    word: Ints  # [nodes] the word that ends at each node, or -1
+    trie: Trie
     cost: Ints  # [W]
     backoff: Ints  # [W] what a word costs more after this one, where they are no bigram
     bigrams: Longs

@@ -239,10 +239,6 @@ def _find_longest(i, column, head, size, spans, slots):
 def _match_tail(tail, slots, i):
     """Return the number of characters, 3 or 4, of the span with this tail, or 0 if it differs."""
     third, fourth = np.uint32(read_bits(tail, 0, 16)), np.uint32(read_bits(tail, 16, 16))
-    if third != slots[i + 2]:
+    if third != slots[i + 2] or (fourth != 0 and fourth != slots[i + 3]):
         return 0
-    if fourth == 0:
-        return 3
-    if fourth != slots[i + 3]:
-        return 0
-    return 4
+    return 4 if fourth else 3

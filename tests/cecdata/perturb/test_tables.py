@@ -161,7 +161,7 @@ def test_spans_are_those_of_a_slow_search(name):
 
 
 def expected(histogram, rate, most, cost):
-    return Cells.gather(histogram).expected_rate(rate, most, cost)
+    return Cells(histogram).expected_rate(rate, most, cost)
 
 
 def exact(positions, rate, most, least=1):
