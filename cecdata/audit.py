@@ -94,6 +94,7 @@ def count_errors(pairs: Iterator[tuple[str, str]]) -> Errors:
         others["swapped"] += swaps
         positions = {edit.start for edit in edits if _is_one_han(edit)}
         neighbouring += sum(at - 1 in positions or at + 1 in positions for at in positions)
+        # a run of neighbours is counted at its first position
         words += sum(at - 1 not in positions and at + 1 in positions for at in positions)
         for edit in edits:
             if _is_one_han(edit):
@@ -121,11 +122,11 @@ def _is_swap(first: Corruption, second: Corruption, target: str) -> bool:
     if _is_one_han(first) and _is_one_han(second):
         mutual = (first.target, first.source) == (second.source, second.target)
         return mutual and first.end == second.start
-    lost_and_gained = not first.source and not second.target and first.target == second.source
-    gained_and_lost = not first.target and not second.source and first.source == second.target
-    between = target[first.end : second.start]
-    moved = first.target or first.source
-    return (lost_and_gained or gained_and_lost) and len(between) == len(moved) == 1
+    # one character was left out on one side of another, and written on its other side
+    moved_back = not first.source and not second.target and first.target == second.source
+    moved_ahead = not first.target and not second.source and first.source == second.target
+    moved, between = first.target or first.source, target[first.end : second.start]
+    return (moved_back or moved_ahead) and len(between) == len(moved) == 1
 
 
 def _is_one_han(edit: Corruption) -> bool:
@@ -156,10 +157,14 @@ def name_other_kind(edit: Corruption, target: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """The substitutions of each character: [C] (key = right · characters + wrong, sorted; P)."""
+    """The C substitutions that a recipe makes.
 
-    key: NDArray[np.int64]
-    chance: NDArray[np.float64]
+    A key is the number of the right character among the standard ones, times the number of these,
+    plus that of the wrong one.
+    """
+
+    key: NDArray[np.int64]  # [C], sorted
+    chance: NDArray[np.float64]  # [C] P(wrong | right)
 
     def find_chance(self, right: str, wrong: str) -> float:
         """Return P(wrong | right), or 0 if the wrong character is no candidate."""
@@ -186,19 +191,20 @@ def choose_substituting(
     prior: Mapping[str, float],
     weights: Weights | None = None,
     known: Mapping[str, Operator] = OPERATORS,
-) -> list[Operator]:
-    """Return the operators that replace single characters, with the recipe's weights applied."""
-    operators = [
-        reweigh(operator, (weights or {}).get(name, {}))
-        for name, operator in known.items()
-        if prior.get(name, 0) > 0 and isinstance(operator.confusions, CharConfusions)
-    ]
-    if not operators:
+) -> dict[str, CharConfusions]:
+    """Return the confusions, by operator, of single characters, with the recipe's weights."""
+    confusions = {}
+    for name, operator in known.items():
+        if prior.get(name, 0) > 0 and isinstance(operator.confusions, CharConfusions):
+            reweighed = reweigh(operator, (weights or {}).get(name, {})).confusions
+            assert isinstance(reweighed, CharConfusions)
+            confusions[name] = reweighed
+    if not confusions:
         raise UsageError(
             "the recipe has no operator that substitutes characters: set the prior of one, for "
             "example homophone, above 0"
         )
-    return operators
+    return confusions
 
 
 def gather_choices(
@@ -212,18 +218,18 @@ def gather_choices(
     running text is proportional to its prior divided by the share of the text that it can edit.
     """
     count, parts = len(standard_characters()), []
-    for operator in choose_substituting(prior, weights, known):
-        table = find_table(operator)
-        rows = np.repeat(np.arange(count, dtype=np.int64), np.diff(table.bounds))
-        weight = table.weight * prior[operator.name] / measure_editable_share(table)
-        parts.append((rows * count + table.replacement, weight))
-    keys, weights_of_keys = (np.concatenate(column) for column in zip(*parts, strict=True))
-    order = np.lexsort((-weights_of_keys, keys))
-    keys, sorted_weights = keys[order], weights_of_keys[order]
-    # the weights of each distinct key are added up, then each row's shares add up to 1
+    for name, confusions in choose_substituting(prior, weights, known).items():
+        table = confusions.build()
+        right = np.repeat(np.arange(count, dtype=np.int64), np.diff(table.bounds))
+        weight = table.weight * prior[name] / measure_editable_share(table)
+        parts.append((right * count + table.replacement, weight))
+    keys, key_weights = (np.concatenate(column) for column in zip(*parts, strict=True))
+    order = np.lexsort((-key_weights, keys))
+    keys, key_weights = keys[order], key_weights[order]
+    # the weights of equal keys are added up, then the chances of each right character add up to 1
     first = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
-    mass, rows = np.add.reduceat(sorted_weights, first), keys[first] // count
-    return Choices(keys[first], mass / np.bincount(rows, mass, count)[rows])
+    sums, right = np.add.reduceat(key_weights, first), keys[first] // count
+    return Choices(keys[first], sums / np.bincount(right, sums, count)[right])
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,12 +257,6 @@ def score_recipe(choices: Choices, errors: Errors) -> Score:
 def measure_editable_share(table: ConfusionSet) -> float:
     """Return the share of running text that an operator with this set can replace."""
     return max(float(np.average(np.diff(table.bounds) > 0, weights=_read_frequencies())), 1e-9)
-
-
-def find_table(operator: Operator) -> ConfusionSet:
-    """Return the confusion set of an operator that replaces single characters."""
-    assert isinstance(operator.confusions, CharConfusions)
-    return operator.confusions.build()
 
 
 def _read_frequencies() -> NDArray[np.float64]:

@@ -63,8 +63,9 @@ def fit(errors: audit.Errors, config: Config) -> Fitted:
     share, counted = priors, other
     for _ in range(_ROUNDS):
         joint = chances * [share[name] for name in names]
+        # each error is shared among the operators that can make it
         made = (tokens[:, None] * joint / joint.sum(axis=1, keepdims=True)).sum(axis=0)
-        made *= single / max(tokens.sum(), 1)
+        made *= single / max(tokens.sum(), 1)  # others of these substitutions are edits of `word`
         counted = {**other, **dict(zip(names, made.tolist(), strict=True))}
         total = sum(counted.values()) + STRENGTH
         share = {n: (counted[n] + STRENGTH * part) / total for n, part in priors.items()}
@@ -85,15 +86,11 @@ def _find_chances(
     These are the names of the O operators that write single characters; the chance that an edit of
     each is this error, [E, O]; and the number of occurrences of each error, [E].
     """
-    operators = {
-        operator.name: operator
-        for operator in audit.choose_substituting(config.prior, config.weights)
-    }
     columns = {}
-    for name, operator in operators.items():
-        editable = audit.measure_editable_share(audit.find_table(operator))
+    for name, confusions in audit.choose_substituting(config.prior, config.weights).items():
+        editable = audit.measure_editable_share(confusions.build())
         weights = {
-            right: {item.replacement: item.weight for item in operator.confusions(right)}
+            right: {item.replacement: item.weight for item in confusions(right)}
             for right, _ in errors.substitutions
         }
         columns[name] = [
@@ -114,7 +111,7 @@ def _find_chances(
 def _count_single_edits(errors: audit.Errors, priors: Mapping[str, float]) -> float:
     """Return the number of substitutions that are edits of operators other than `word`.
 
-    `word` makes those in a row, and others in proportion.
+    `word` makes those in a row, and others in proportion (see `TWO_IN_A_ROW`).
     """
     if "word" not in priors:
         return float(errors.tokens)

@@ -55,16 +55,15 @@ class Encoder(ABC):
         coded = pairs.column("target").cast(pa.string()).combine_chunks().dictionary_encode()
         target_of, sources = np.asarray(coded.indices), pairs.column("source").to_pylist()
         targets = coded.dictionary.to_pylist()
-        # the target of a group, then its sources
-        group_of = np.r_[np.arange(len(targets)), target_of]
-        order = np.argsort(group_of, kind="stable")
         texts = [*targets, *sources]
+        target_of_text = np.r_[np.arange(len(targets)), target_of]
+        order = np.argsort(target_of_text, kind="stable")  # each target, then its sources
         vectors = np.empty((len(texts), self.dimension), np.float32)
         vectors[order] = self.encode([texts[i] for i in order])
         clean, noisy = np.split(vectors, [len(targets)])
         # the vectors have unit length; float64, because in float32 the order of the sum would show
-        wide = clean.astype(np.float64)[target_of]
-        cosine = np.einsum("pd,pd->p", noisy.astype(np.float64), wide)
+        targets_of_pairs = clean.astype(np.float64)[target_of]
+        cosine = np.einsum("pd,pd->p", noisy.astype(np.float64), targets_of_pairs)
         first_pair = np.unique(target_of, return_index=True)[1]
         return Scored(cosine.astype(np.float32), first_pair, clean)
 

@@ -64,26 +64,24 @@ def _measure_cosine(pairs: Pairs, config: Config, sentences: int) -> Pairs:
     policy = choose_policy(config, sentences)
     if policy.encoder is None or not len(pairs.table):
         return pairs
-    words = sample_words(config.seed, np.asarray(pairs.column("id")).view(np.uint64))
-    bound = min(int(policy.share * 2.0**64), 2**64 - 1)  # below it a draw is in the sample
-    chosen = np.flatnonzero(words < np.uint64(bound))
-    sample = pairs.table
+    ids = np.asarray(pairs.column("id"))
+    # a word of random bits for each sentence: those below the bound are in the sample
+    bound = min(int(policy.share * 2.0**64), 2**64 - 1)
+    is_chosen = sample_words(config.seed, ids.view(np.uint64)) < np.uint64(bound)
+    chosen, sample = np.flatnonzero(is_chosen), pairs.table
     if len(chosen) < len(sample):
         sample = sample.take(pa.array(chosen))
     values = np.zeros(len(pairs.table), np.float32)
-    ids = np.asarray(sample.column("id"))
     embedded: list[tuple[Ids, Floats]] = []
     size = max(_AT_ONCE, int(policy.encoder.sentences_per_s))
     for start in range(0, len(sample), size):
         scored = policy.encoder.score(sample.slice(start, size))
         values[chosen[start : start + size]] = scored.cosine
-        embedded.append((ids[start + scored.first_pair], scored.vectors))
+        embedded.append((ids[chosen[start + scored.first_pair]], scored.vectors))
         advance_bar("cosine", len(scored.cosine), round(policy.share * sentences * config.copies))
-    unknown = np.ones(len(pairs.table), np.bool_)
-    unknown[chosen] = False
-    counts = {"scored": len(chosen)}
-    filled = pairs.with_column("cosine", pa.array(values, pa.float32(), mask=unknown))
-    return replace(filled, counts={**pairs.counts, "cosine": counts}, embedded=_join(embedded))
+    filled = pairs.with_column("cosine", pa.array(values, pa.float32(), mask=~is_chosen))
+    counts = {**pairs.counts, "cosine": {"scored": len(chosen)}}
+    return replace(filled, counts=counts, embedded=_join(embedded))
 
 
 def _join(parts: list[tuple[Ids, Floats]]) -> tuple[Ids, Floats] | None:

@@ -35,6 +35,7 @@ HAN_RANGES = (
 _HAN_FIRST = tuple(first for first, _ in HAN_RANGES)
 
 LENGTHS = (2, 3, 4)  # characters of a word
+_FREQUENCY, _TRADITIONAL, _VARIANTS = 5, 6, 7  # columns of the table `characters`, behind the first
 
 Ranges = NDArray[np.int32]
 
@@ -85,19 +86,19 @@ def is_standard(character: str) -> bool:
 def find_frequency(character: str) -> float:
     """Return the occurrences per million characters; above 0 for standard ones, 0.0 for others."""
     row = read_table("characters").get(character)
-    return float(row[5]) if row else 0.0
+    return float(row[_FREQUENCY]) if row else 0.0
 
 
 def traditional_forms(character: str) -> str:
     """Return the traditional forms that differ from the character, as one string: 发 → 發髮."""
     row = read_table("characters").get(character)
-    return row[6] if row else ""
+    return row[_TRADITIONAL] if row else ""
 
 
 def variant_forms(character: str) -> str:
     """Return other variants (异体字) that the standard list replaces by this character."""
     row = read_table("characters").get(character)
-    return row[7] if row else ""
+    return row[_VARIANTS] if row else ""
 
 
 @cache

@@ -63,6 +63,7 @@ class ShapePairs:
 @cache
 def make_shape_pairs() -> ShapePairs:
     """Return the look-alikes of all characters at once."""
+    # of each character: the look-alikes, and six digits for each of these
     lines = [read_table("shapes").get(sign, ("", "")) for sign in standard_characters()]
     points = np.frombuffer("".join(names for names, _ in lines).encode("utf-32-le"), np.uint32)
     digits = np.frombuffer("".join(codes for _, codes in lines).encode(), np.uint8) - ord("0")
@@ -98,8 +99,8 @@ def measure_similarity(left: str, right: str) -> float:
 
 def find_strokes(character: str) -> str:
     """Return the strokes in order, 1 横 2 竖 3 撇 4 点 5 折; '' outside the standard list."""
-    row = read_table("characters").get(character)
-    return row[2] if row else ""
+    _, _, strokes, *_ = read_table("characters").get(character, ("", "", ""))
+    return strokes
 
 
 def count_strokes(character: str) -> int:

@@ -141,18 +141,18 @@ SWAP = Operator(
 
 def _split_character(character: str) -> Iterator[Confusion]:
     """Yield splits into two parts that can be typed; neither is the character itself."""
-    how, written = find_two_parts(character)
+    layout, drawn_parts = find_two_parts(character)
     weights: dict[str, float] = {}
-    for split in list_splits(character) if how else ():
+    for split in list_splits(character) if layout else ():
         if len(split.parts) != 2 or character in split.parts or split.weight == 0:
             continue
-        factor = 1.0 if look_like(split.parts, written) else _SPELLED
+        factor = 1.0 if look_like(split.parts, drawn_parts) else _SPELLED
         weights[split.parts] = split.weight * factor
-        if all(written):
-            weights.setdefault("".join(written), split.weight)
+        if all(drawn_parts):  # each has a code point
+            weights.setdefault("".join(drawn_parts), split.weight)
     for parts, weight in weights.items():
         if max(parts) <= "\uffff":  # no keyboard and no scanner knows the others
-            yield Confusion(character, parts, weight, _SPLITS[how])
+            yield Confusion(character, parts, weight, _SPLITS[layout])
 
 
 #: A character written as its two components (误 → 言吴, 讠吴). The paper's listing changes nothing;
