@@ -175,8 +175,8 @@ def load(recipe: str = "paper", **flags: object) -> Config:
         if value is None:
             continue
         old = settings.get(name)
-        merge = isinstance(old, dict) and isinstance(value, Mapping)
-        settings[name] = {**old, **value} if merge else value  # type: ignore[dict-item]
+        is_table = isinstance(old, dict) and isinstance(value, Mapping)
+        settings[name] = {**old, **value} if is_table else value  # type: ignore[dict-item]
     if type(settings.get("cosine")) is int:  # in TOML a number need not be quoted
         settings["cosine"] = str(settings["cosine"])
     config = settings_from_tree(Config, settings, recipe)

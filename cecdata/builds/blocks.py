@@ -70,25 +70,23 @@ def open_input(corpus: Sequence[str], config: Config, named: str = "") -> Iterat
     """
     names = [*map(str, corpus)]
     with ExitStack() as stack:
-        sources = [
-            replace(source, licence=config.licence)
-            for source in find_sources(names, config.format, config.encoding)
-        ]
-        sources = [
-            _spool_stdin(s, stack, config.encoding) if s.label == STDIN else s for s in sources
-        ]
-        sources = [replace(s, label=named or s.label) for s in sources]
+        sources = []
+        for source in find_sources(names, config.format, config.encoding):
+            read = source
+            if source.label == STDIN:
+                read = _spool_stdin(source, stack, config.encoding)
+            sources.append(replace(read, licence=config.licence, label=named or source.label))
         check_columns(config.text_column, sources)
         states = tuple((s.path, _stamp(s.path)) for s in sources if s.path and not s.problem)
         inputs = tuple(hash_file(source) for source in sources)
         swells = (3 if s.format == "parquet" else _SWELLS.get(s.compression, 1) for s in sources)
-        size = sum(file.bytes * swell for file, swell in zip(inputs, swells, strict=True))
+        text_bytes = sum(file.bytes * swell for file, swell in zip(inputs, swells, strict=True))
         yield Input(
             names=(named,) if named else tuple(names),
             blocks=tuple(_cut_blocks(sources, config.limit)),
             inputs=inputs,
             labels=tuple(sorted({source.label for source in sources})),
-            bits=min(_MOST_BITS, max(0, (size // _BUCKET).bit_length())),
+            bits=min(_MOST_BITS, max(0, (text_bytes // _BUCKET).bit_length())),
             states=states,
         )
 
@@ -114,7 +112,10 @@ def _stamp(path: Path) -> tuple[int, ...]:
 
 
 def _cut_blocks(sources: Sequence[Source], limit: int | None) -> Iterator[Block]:
-    """Cut the files into blocks; those that share a limit of rows are one."""
+    """Cut the files into blocks; all are one where they share a limit of rows.
+
+    A large Parquet file is cut into its row groups, and small files are gathered.
+    """
     if limit is not None:
         yield Block(tuple(sources), limit)
         return

@@ -109,10 +109,10 @@ class Corrupt(Chunks):
             shard = f"{split}-{number:05d}-of-{self.count:05d}.parquet"
             files.append(write_rows(self.place, f"data/{shard}", passed.table, PAIR))
             if len(rejected):
-                bad = f"rejects/pairs-{shard}"
-                files.append(write_rows(self.place, bad, rejected, REJECTED_PAIR))
+                name = f"rejects/pairs-{shard}"
+                files.append(write_rows(self.place, name, rejected, REJECTED_PAIR))
             parts[split] = encode(_count_part(passed, rejected))
-        if embedded:
+        if embedded:  # the vectors of both splits are one index
             ids, vectors = (np.concatenate(arrays) for arrays in zip(*embedded, strict=True))
             data = make_index(ids, vectors)
             name = f"{FOLDER}/{name_folder(self.config.encoder)}/{number:05d}.faiss"

@@ -154,16 +154,15 @@ def _gather_reports(read: Sequence[Done]) -> tuple[FileReport, ...]:
 
 
 def _sum_origins(distinct: Sequence[Done]) -> tuple[Origin, ...]:
-    """Return the sums of what `_count_origins` counted in each bucket."""
+    """Return the origins of all buckets with their sums; the most sentences first."""
     counts: dict[tuple[str, str | None], tuple[int, int]] = {}
     for done in distinct:
         facts: Any = done.facts["origins"]
         for origin, licence, sentences, characters in facts:
             before = counts.get((origin, licence), (0, 0))
             counts[origin, licence] = before[0] + sentences, before[1] + characters
-    # the most sentences first, then by origin and licence
-    ranked = sorted(counts.items(), key=lambda x: (-x[1][0], x[0][0], x[0][1] or ""))
-    return tuple(Origin(*key, *numbers) for key, numbers in ranked)
+    origins = (Origin(*key, *numbers) for key, numbers in counts.items())
+    return tuple(sorted(origins, key=lambda o: (-o.sentences, o.origin, o.licence or "")))
 
 
 def sum_histograms(place: Place, pool: Pool, config: Config) -> Histogram:

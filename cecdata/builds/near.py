@@ -102,7 +102,7 @@ def _cut_segments(length: int) -> Iterator[tuple[int, int, int]]:
 
 @cache
 def _find_places(length: int) -> tuple[tuple[int, int, int, int, int], ...]:
-    """Return where a sentence may have the segments of others that are near to it.
+    """Return where a sentence of this length may have the segments of others that are near to it.
 
     Each is the length of the other, the number of its segment, the segment's start and stop in
     this sentence, and the most edits.

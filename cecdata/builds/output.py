@@ -65,7 +65,7 @@ class _Output:
         return recorded
 
     def _refuse_foreign(self, recorded: Manifest, found: Iterable[str]) -> None:
-        """Raise RefusedError where a file that was found is not in the manifest."""
+        """Raise RefusedError where one of the paths that were found is not in the manifest."""
         listed = {file.path for file in recorded.files()}
         foreign = [path for path in found if path not in listed]
         if foreign:
@@ -135,11 +135,12 @@ class Remote(_Output):
                 f"{self.place} is not empty ({', '.join(names[:3])}) and has no {_FINGERPRINT}: "
                 f"choose another name for the output, or copy {STATE}, too, if a copy left it out"
             )
-        begun = MANIFEST in names or any(name.startswith(f"{DONE}/") for name in names)
-        if begun and not overwrite:
+        # a run that was killed before its first marker binds no other
+        binds = MANIFEST in names or any(name.startswith(f"{DONE}/") for name in names)
+        if binds and not overwrite:
             self._refuse_another()
         elif names and (overwrite or self._store.read(_FINGERPRINT) != fingerprint(identity)):
-            self._remove(names)  # a run that was killed before its first marker binds no other
+            self._remove(names)
         self.write_file(_FINGERPRINT, fingerprint(self._identity))
 
     def _refuse_another(self) -> None:

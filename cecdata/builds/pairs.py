@@ -76,7 +76,7 @@ def _find_repeats(pairs: Pairs, kept: Mask) -> Mask:
     """Return which rows repeat the source of an earlier kept row of their sentence."""
     ids, sources = np.asarray(pairs.column("id")), pairs.column("source")
     is_repeat = np.zeros(len(kept), np.bool_)
-    for apart in range(1, len(ids)):
+    for apart in range(1, len(ids)):  # a row and that so many rows before it
         same_sentence = ids[apart:] == ids[:-apart]
         if not same_sentence.any():
             break

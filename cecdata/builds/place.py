@@ -162,17 +162,20 @@ def keep_distinct(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch
     is_repeat[1:] = ranked[1:] == ranked[:-1]
     if not is_repeat.any():
         return batch.take(pa.array(order)), batch.slice(0, 0)
-    in_group = is_repeat.copy()
-    in_group[:-1] |= is_repeat[1:]
-    groups = batch.take(pa.array(order[in_group]))
+    has_equals = is_repeat.copy()
+    has_equals[:-1] |= is_repeat[1:]
+    equals = batch.take(pa.array(order[has_equals]))
     keys = [(name, "ascending") for name in ("id", "origin", "file", "row")]
-    order[in_group] = order[in_group][np.asarray(pc.sort_indices(groups, keys))]
+    order[has_equals] = order[has_equals][np.asarray(pc.sort_indices(equals, keys))]
     rows = _join_licences(batch.take(pa.array(order)), is_repeat)
     return rows.filter(pa.array(~is_repeat)), rows.filter(pa.array(is_repeat))
 
 
 def _join_licences(rows: pa.RecordBatch, is_repeat: npt.NDArray[np.bool_]) -> pa.RecordBatch:
-    """Give the first of equal sentences, which are next to each other, the licences of all."""
+    """Give the first of equal sentences, which are next to each other, the licences of all.
+
+    `is_repeat` marks the others.
+    """
     column = rows.column("licence")
     codes = np.asarray(column.fill_null(NOT_STATED).dictionary_encode().indices)
     # of each row, the row of the first of its equals
@@ -225,18 +228,16 @@ def write_sentences(place: Place, name: str, sentences: pa.RecordBatch) -> File:
 def read_sentences(place: Place, buckets: Sequence[File], start: int, stop: int) -> pa.RecordBatch:
     """Return the sentences `start` to `stop` of a pool (schema POOLED), in the order of ids."""
     pieces: list[pa.RecordBatch] = []
-    before = 0
+    before = 0  # sentences in the buckets before
     for bucket in buckets:
-        low, high = max(start - before, 0), min(stop - before, bucket.rows)
+        low, high = max(start - before, 0), min(stop - before, bucket.rows)  # in this bucket
         before += bucket.rows
         if low >= high:
             continue
         with place.open_file(bucket.path) as file, pa.ipc.open_file(file) as reader:
-            for number in range(low // _ROWS, -(-high // _ROWS)):
-                at = number * _ROWS
-                batch = reader.get_batch(number)
-                first = max(low - at, 0)
-                pieces.append(batch.slice(first, min(high - at, len(batch)) - first))
+            first, last = low // _ROWS, -(-high // _ROWS)
+            batches = pa.Table.from_batches(map(reader.get_batch, range(first, last)))
+            pieces += batches.slice(low - first * _ROWS, high - low).to_batches()
     return pa.concat_batches(pieces)
 
 

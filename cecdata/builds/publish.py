@@ -217,7 +217,7 @@ def describe_run(started: float, workers: int, command: str) -> Run:
 
 
 def _choose_examples(parts: Sequence[Part], operators: Iterable[str]) -> list[Json]:
-    """Return (operator, target, source) of each operator, in the operators' order."""
+    """Return (operator, target, source) of each operator's first example, in their order."""
     examples_so_far: dict[str, tuple[str, str]] = {}
     for part in parts:
         examples_so_far = {**part.examples, **examples_so_far}

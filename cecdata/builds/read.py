@@ -36,7 +36,7 @@ from cecdata.shards.manifest import File
 from cecdata.shards.schema import REJECTED_ROW, count_values
 
 _PART = 1 << 25  # bytes of sentences, or of rejected rows, in a part
-_RANGES = 4  # bits of an id: of the ranges of a part that are copied one after the other
+_RANGES = 4  # first bits of an id, which the ids of a range have in common
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ def clean_rows(rows: Rows, config: Config, known: Index | None) -> Normalised:
 
 
 def _encode_files(batch: pa.RecordBatch, labels: Sequence[str]) -> pa.RecordBatch:
-    """Return a batch with the numbers of its files in place of their labels."""
+    """Return a batch with the numbers of its files among the labels in place of their names."""
     coded = batch.column("file").dictionary_encode()
     numbers = np.searchsorted(labels, coded.dictionary.to_pylist()) if len(labels) > 1 else [0]
     codes = np.asarray(numbers, np.int32)[np.asarray(coded.indices)]
@@ -176,22 +176,25 @@ def _merge_runs(
 ) -> Iterator[pa.RecordBatch]:
     """Yield a batch for each bucket, some of them empty, from runs that are sorted by id.
 
-    A range of 2**range_bits buckets is copied at a time. Rows whose sentence is there already go to
-    `repeated`.
+    A bucket has the ids that begin with the same `bits` bits. A range of buckets is copied at a
+    time. Rows whose sentence is there already go to `repeated`.
     """
-    range_bits = max(0, bits - _RANGES)
-    ranges = range(1 << (bits - range_bits))
-    pieces = [_cut_buckets(run, bits - range_bits, ranges) for run in runs]
+    range_bits = min(bits, _RANGES)
+    pieces = [_cut_buckets(run, range_bits, range(1 << range_bits)) for run in runs]
     for number, pieces_of_range in enumerate(zip(*pieces, strict=True)):
         distinct, again = keep_distinct(pa.concat_batches(pieces_of_range))
         if len(again):  # even an empty slice would keep the whole range in memory
             repeated(again)
-        buckets = range(number << range_bits, (number + 1) << range_bits)
+        per_range = 1 << (bits - range_bits)
+        buckets = range(number * per_range, (number + 1) * per_range)
         yield from _cut_buckets(distinct, bits, buckets)
 
 
 def _cut_buckets(rows: pa.RecordBatch, bits: int, buckets: range) -> list[pa.RecordBatch]:
-    """Cut rows that are sorted by id, and that lie in these buckets alone, into the buckets."""
+    """Cut rows that are sorted by id, and that lie in these buckets alone, into the buckets.
+
+    A bucket is the number that the first `bits` bits of its ids are.
+    """
     starts = [(number << 64 - bits) - 2**63 for number in buckets]  # ids are signed
     cuts = np.searchsorted(np.asarray(rows.column("id")), np.array(starts, np.int64))
     return [rows.slice(a, b - a) for a, b in pairwise([*cuts.tolist(), len(rows)])]

@@ -80,7 +80,10 @@ def _read_arpa(path: Path) -> Ngrams:
 
 
 def _parse_row(text: str, order: int, numbers: dict[str, int]) -> Row:
-    """Return the row of a line; words of 1-grams get the next numbers."""
+    """Return the row of a line of the n-grams of this order.
+
+    `numbers` has the number of each word; words of 1-grams get the next ones.
+    """
     prob, *words = _SPACE.split(text)
     if len(words) not in (order, order + 1):
         raise ValueError(f"a line of the {order}-grams must have {order} words")
@@ -190,7 +193,7 @@ def locate(named: str | Path | None = None) -> tuple[Path, ...]:
 
 
 def find_model(named: str | Path | None = None) -> Ngrams:
-    """Return the model that `locate` finds: of several files, or for a field, their mean."""
+    """Return the model that `locate` finds; of several, their mean; of a field, as `make_mean`."""
     models = [*map(read, locate(named))]
     field = models.pop() if models[-1].share else None
     if len(models) == 1 and not field:

@@ -95,7 +95,7 @@ class Perturber:
         ]
         per_position.append(config.mixed_rate)
         most_edits = _find_most_edits(config, tables)
-        self._counts = count_table(per_position, most_edits, config.max_chars + 1)
+        self._count_cdf = count_table(per_position, most_edits, config.max_chars + 1)
         self._names = (*tables.operators, MIXED, UNCHANGED, NONE)
 
     @classmethod
@@ -131,9 +131,9 @@ class Perturber:
     @property
     def draws(self) -> Draws:
         """Return the inputs of the draws, apart from the sentences' ids."""
-        c, counts = self.config, self._counts
+        c, cdf = self.config, self._count_cdf
         unchanged = c.unchanged if c.keep_duplicates else raise_share(c.unchanged, c.copies)
-        return Draws(c.seed, c.copies, c.mixed, unchanged, self._priors, counts, c.proposals)
+        return Draws(c.seed, c.copies, c.mixed, unchanged, self._priors, cdf, c.proposals)
 
     def pairs(self, sentences: pa.RecordBatch) -> Pairs:
         """Return all copies of every sentence (schema SENTENCE), sentence by sentence."""
@@ -147,15 +147,15 @@ class Perturber:
         arrays = view_sentences(sentences, config)
         out = self.make_output(arrays)
         edits = kernel.perturb(arrays, self.draws, tables.arrays, make_scratch(config, tables), out)
-        out.operator[out.operator < 0] = len(self._names) - 1
-        rows = np.repeat(np.arange(len(text), dtype=np.int32), config.copies)
-        sources = [None, pa.py_buffer(out.offsets), pa.py_buffer(out.data[: out.offsets[-1]])]
+        out.operator[out.operator < 0] = len(self._names) - 1  # of NONE
+        rows = np.repeat(np.arange(len(text), dtype=np.int32), config.copies)  # of each pair
+        buffers = [None, pa.py_buffer(out.offsets), pa.py_buffer(out.data[: out.offsets[-1]])]
         origin = sentences.column("origin").dictionary_encode()
         origins = pa.array(np.asarray(origin.indices)[rows])
         columns = {
             "id": pa.array(np.repeat(arrays.ids.view(np.int64), config.copies)),
             "copy": pa.array(np.tile(np.arange(config.copies, dtype=np.int16), len(text))),
-            "source": pa.Array.from_buffers(pa.string(), len(out.offsets) - 1, sources),
+            "source": pa.Array.from_buffers(pa.string(), len(out.offsets) - 1, buffers),
             "target": pa.DictionaryArray.from_arrays(pa.array(rows), text),
             "operator": name_codes(out.operator, self._names),
             "edits": self._make_edits(out, edits),
@@ -167,15 +167,15 @@ class Perturber:
     def make_output(self, sentences: Sentences) -> Output:
         """Return arrays for the kernel's output; raise UsageError if the text exceeds a column."""
         count = len(sentences.offsets) - 1
-        most = self._counts.shape[2] * self.config.copies * count
-        size = int(sentences.offsets[-1]) - int(sentences.offsets[0])
-        bytes_ = self.config.copies * size + most * _WIDEST_TEXT
+        most_edits = self._count_cdf.shape[2] * self.config.copies * count
+        text_bytes = int(sentences.offsets[-1]) - int(sentences.offsets[0])
+        bytes_ = self.config.copies * text_bytes + most_edits * _WIDEST_TEXT
         if bytes_ > 2**31 - 1:
             raise UsageError(
                 f"{self.config.copies:,} copies of {count:,} sentences may need {bytes_:,} bytes, "
                 "but a shard holds at most 2 GiB: lower --shard-sentences, and add --overwrite"
             )
-        return Output.make(self.config.copies * count, most, bytes_)
+        return Output.make(self.config.copies * count, most_edits, bytes_)
 
     def _make_edits(self, out: Output, edits: int) -> pa.Array:
         """Return the first `edits` edits of an output as a list for each of its pairs."""

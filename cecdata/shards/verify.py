@@ -109,7 +109,8 @@ class _Check:
         """Check the rows of a shard of pairs, or of a pool."""
         pool = self.manifest.kind == POOL
         total = (self.manifest.rows if pool else self.manifest.pairs).kept
-        findings: dict[str, tuple[int, str]] = {}  # breach → how many rows, the first of them
+        counts: Counter[str] = Counter()  # breach → rows
+        first_rows: dict[str, str] = {}  # the first of these
         last: tuple[int, int] | None = None
         done = 0
         path = self.out / record.path
@@ -117,26 +118,29 @@ class _Check:
             ids = batch["id"].to_numpy()
             copies = np.zeros(len(batch), np.int16) if pool else batch["copy"].to_numpy()
             astray = _find_astray(ids, copies, record, last)
-            breaches = {"a wrong place in the order of ids": astray}
-            if pool:
-                breaches["an id that is not the hash of its text"] = has_wrong_id(batch, "text")
-            else:
-                breaches |= find_broken_rows(batch, self.manifest.cosine.threshold)
-                self.operators.update(count_values(batch["operator"]))
-            for breach, rows in breaches.items():
-                if count := int(rows.sum()):
-                    at = int(rows.argmax())
+            breaches = {"a wrong place in the order of ids": astray, **self._find_breaches(batch)}
+            for breach, broken in breaches.items():
+                if broken.any():
+                    at = int(broken.argmax())
+                    counts[breach] += int(broken.sum())
                     row = f"row {done + at} (id {ids[at]}, copy {copies[at]})"
-                    before, first = findings.get(breach, (0, row))
-                    findings[breach] = (before + count, first)
+                    first_rows.setdefault(breach, row)
             if len(batch):
                 last = (int(ids[-1]), int(copies[-1]))
             self.ids.setdefault(split, []).append(np.unique(ids))
             done += len(batch)
             advance_bar("verify", len(batch), total)
         self.rows += done
-        for breach, (count, first) in findings.items():
-            yield Problem(record.path, f"{count:,} rows with {breach}; the first is {first}")
+        for breach, count in counts.items():
+            text = f"{count:,} rows with {breach}; the first is {first_rows[breach]}"
+            yield Problem(record.path, text)
+
+    def _find_breaches(self, batch: pa.RecordBatch) -> dict[str, Mask]:
+        """Return the rows of a batch that break each rule about their contents; count operators."""
+        if self.manifest.kind == POOL:
+            return {"an id that is not the hash of its text": has_wrong_id(batch, "text")}
+        self.operators.update(count_values(batch["operator"]))
+        return dict(find_broken_rows(batch, self.manifest.cosine.threshold))
 
     def compare_counts(self) -> Iterator[Problem]:
         """Compare the manifest's counts with the files, and the sentences of the splits."""
@@ -172,20 +176,16 @@ def _find_astray(
 ) -> Mask:
     """Return the rows that are out of order, or whose id is outside the shard's range.
 
-    Ids must grow, and copies within a sentence; `last` is the id and copy before these rows. A
-    layout without ranges has the ids in the order of the corpus.
+    Ids must grow, and copies within a sentence; `last` is the id and copy of the row before these.
+    A layout without ranges has the ids in the order of the corpus.
     """
-    before, copy_before = last or (None, 0)
-    ids_before = np.r_[ids[:1] if before is None else before, ids[:-1]]
-    copies_before = np.r_[copy_before, copies[:-1]]
-    is_same_sentence = ids == ids_before
-    is_same_sentence[:1] &= before is not None
-    astray = is_same_sentence & (copies <= copies_before)
+    id_before, copy_before = last or (ids[:1], -1)  # the first row of a shard is in order
+    ids_before, copies_before = np.r_[id_before, ids[:-1]], np.r_[copy_before, copies[:-1]]
+    astray = (ids == ids_before) & (copies <= copies_before)
     if record.ids is None:
         return np.asarray(astray)
     low, high = record.ids
-    falls = ids < np.r_[low if before is None else before, ids[:-1]]
-    return np.asarray(astray | falls | (ids < low) | (ids > high))
+    return np.asarray(astray | (ids < ids_before) | (ids < low) | (ids > high))
 
 
 def _count_reasons(path: Path) -> tuple[str, dict[str, int]]:
