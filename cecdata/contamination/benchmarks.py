@@ -26,7 +26,7 @@ from cecdata.common.progress import advance_bar, say
 from cecdata.contamination.index import CONTAMINATED, EXACT, OVERLAP, SHARED, SHORTEST, Flags, Index
 from cecdata.corpus.formats import FORMATS
 from cecdata.corpus.formats.delimited import HAS_SENTENCE
-from cecdata.corpus.inputs import find_sources, format_of_name, list_files_below
+from cecdata.corpus.inputs import find_sources, list_files_below, parse_suffixes
 from cecdata.corpus.lines import BLOCK_BYTES
 from cecdata.corpus.normalise import Normalised, reject_rows
 from cecdata.corpus.pairs import NAMES
@@ -229,7 +229,7 @@ def read_row_texts(name: str) -> Iterator[Texts]:
     a table, or a JSON object or element. Fields such as `id` and `origin` are left out. A file with
     another suffix, such as .test, is read as lines. Raises InputError for one that cannot be read.
     """
-    is_other = Path(name).is_file() and not format_of_name(Path(name))[0]
+    is_other = Path(name).is_file() and not parse_suffixes(Path(name))[0]
     for source in find_sources([name], "text" if is_other else None):
         yield from _batch_row_texts(replace(source, guessed=True))
 

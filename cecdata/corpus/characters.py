@@ -68,6 +68,7 @@ def classify_treatments() -> npt.NDArray[np.uint8]:
     a composition.
     """
     table = np.zeros(TABLE_SIZE, dtype=np.uint8)
+    # as in a pattern's class: single characters, and ranges with a hyphen
     signs = WHITESPACE + INVISIBLE + JOINERS + STYLES + "".join(FORBIDDEN.values())
     signs += "".join(map(chr, look_alikes()))
     for first, last, single in re.findall(r"(.)-(.)|(.)", signs, re.DOTALL):
@@ -86,6 +87,6 @@ def find_unstable_characters() -> frozenset[str]:
         if unicodedata.combining(char) or not unicodedata.is_normalized("NFC", char):
             chars.add(char)
         parts = unicodedata.decomposition(char)
-        if parts and parts[0] != "<":
+        if parts and parts[0] != "<":  # a canonical decomposition, in hexadecimal numbers
             chars.update(chr(int(part, 16)) for part in parts.split()[1:])
     return frozenset(chars)

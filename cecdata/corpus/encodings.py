@@ -75,11 +75,9 @@ def detect_encoding(head: bytes) -> str:
 def _find_likeliest(head: bytes) -> str:
     """Return the encoding in which the bytes are most likely Chinese, or ""."""
     scores = {name: _score_reading(head, name) for family in _FAMILIES for name in family}
-    first, second, *_ = sorted(
-        (max(family, key=scores.__getitem__) for family in _FAMILIES),
-        key=lambda name: -scores[name],
-    )
-    return first if scores[first] - max(0.0, scores[second]) > _LEAST else ""
+    best_of_families = [max(family, key=scores.__getitem__) for family in _FAMILIES]
+    best, second, *_ = sorted(best_of_families, key=scores.__getitem__, reverse=True)
+    return best if scores[best] - max(0.0, scores[second]) > _LEAST else ""
 
 
 def _score_reading(head: bytes, encoding: str) -> float:
@@ -99,19 +97,18 @@ def _is_mostly_utf8(head: bytes) -> bool:
     if not _count_beyond(head):
         return True
     text = codecs.getincrementaldecoder(UTF8)("surrogateescape").decode(head)
-    beyond = re.sub(r"[\0-\x7f]+", "", text)
-    bad = sum("\udc80" <= sign <= "\udcff" for sign in beyond)
-    good = len(beyond.encode("utf-8", "ignore"))
+    beyond_ascii = re.sub(r"[\0-\x7f]+", "", text)
+    good = len(beyond_ascii.encode("utf-8", "ignore"))
+    bad = sum("\ud800" <= sign <= "\udfff" for sign in beyond_ascii)  # one for each bad byte
     if good < 2 * bad:
         return False
-    return any(sign >= "\u0800" and not "\ud800" <= sign <= "\udfff" for sign in beyond) or not (
-        _find_likeliest(head)
-    )
+    takes_three_bytes = re.search("[\u0800-\ud7ff\ue000-\U0010ffff]", beyond_ascii)
+    return bool(takes_three_bytes) or not _find_likeliest(head)
 
 
 def find_codec(encoding: str) -> str:
     """Return Python's name of an encoding, or of one that reads the same files and more."""
-    "".encode(encoding)
+    "".encode(encoding)  # refuses what Python knows as a codec, and is none of text
     name = codecs.lookup(encoding).name
     return _READ_AS.get(name, name)
 
@@ -148,15 +145,17 @@ def weigh_characters() -> Weights:
     """Return the weight of each character of the BMP; U+FFFF stands for all above it."""
     from cecdata.hanzi.characters import find_frequency, standard_characters, traditional_forms
 
-    table = np.full(0x10000, -2.0, np.float32)
+    table = np.full(0x10000, -2.0, np.float32)  # of characters of other scripts
     table[:0x80] = 0.0
     table[0x2000:0x2070] = table[0x3000:0x3020] = table[0xFF00:0xFF5F] = 0.0  # signs, full width
     table[[ord(sign) for sign in "\u3000，。、；：？！“”《》（）—…"]] = 1.5
+    # Han, surrogates, compatible Han, Hangul
     for first, stop in ((0x3400, 0xA000), (0xD800, 0xE000), (0xF900, 0xFB00), (0xAC00, 0xD7B0)):
         table[first:stop] = _FLOOR
-    table[0xDC00:0xDD00] = _DAMAGED
+    table[0xDC00:0xDD00] = _DAMAGED  # lone surrogates for bytes that do not decode
     for character in standard_characters():
-        weight = np.log(max(find_frequency(character), 1e-3) * 1e-6 * _MIXED)
+        frequency = max(find_frequency(character), 1e-3) * 1e-6  # from a million characters
+        weight = np.log(frequency * _MIXED)  # in mixed text it is 1 / _MIXED
         for form in (character, *traditional_forms(character)):
             if len(form) == 1 and ord(form) < len(table):
                 table[ord(form)] = max(table[ord(form)], np.clip(weight, _FLOOR, _CEILING))

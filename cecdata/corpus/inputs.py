@@ -44,13 +44,16 @@ def find_sources(
         raise UsageError(
             f"unknown text encoding {encoding!r}: use one such as gb18030, big5 or utf-16"
         ) from error
-    return [
-        # a pipe is taken for UTF-8
-        replace(source, encoding=named or (choose_encoding(source) if source.path else UTF8))
-        if FORMATS[source.format].stream and not source.problem
-        else source
-        for source in sources
-    ]
+    return [_set_encoding(source, named) for source in sources]
+
+
+def _set_encoding(source: Source, named: str) -> Source:
+    """Return a text file with the encoding that the user named, or its own if that is ""."""
+    if source.problem or not FORMATS[source.format].stream:
+        return source
+    if not named:
+        named = choose_encoding(source) if source.path else UTF8  # a pipe is taken for UTF-8
+    return replace(source, encoding=named)
 
 
 def _find_named(name: str, form: str | None) -> list[Source]:
@@ -79,27 +82,45 @@ def _find_named(name: str, form: str | None) -> list[Source]:
 
 
 def _check_file(path: Path, label: str | None = None, form: str | None = None) -> Source:
+    """Return a file as a source; raise InputError where it cannot be read.
+
+    `label` is its name in messages, `form` the format that the user named.
+    """
     if _NOT_UTF8.search(str(path)):
         raise InputError(f"{str(path)!a}: the file's name is not valid UTF-8: rename it")
-    format_name, compression, suffix = format_of_name(path)
-    name, format_of = form or format_name, _list_suffixes()
+    format_of_suffix, compression, suffix = parse_suffixes(path)
+    name = form or format_of_suffix
     if not name or (compression and not FORMATS[name].stream):
-        streams = " ".join(s for s, name in format_of.items() if FORMATS[name].stream)
-        tables = " ".join(s for s, name in format_of.items() if not FORMATS[name].stream)
-        raise InputError(
-            f"{path}: unknown suffix {suffix + compression!r}; known suffixes are {streams} (each "
-            f"also with {' '.join(COMPRESSIONS)}) and {tables}. For other texts, rename "
-            "the file, or set --format of `cecdata build`"
-        )
+        raise InputError(f"{path}: {_explain_suffixes(suffix + compression)}")
     # Arrow takes a relative name such as "s3:x" for an address.
     source = Source(
         path.absolute(),
         label or str(path),
         name,
         compression,
-        suffix if suffix in format_of else "",
+        suffix if suffix in _list_suffixes() else "",
         guessed=form is None,
     )
+    _check_content(source)
+    return source
+
+
+def _explain_suffixes(suffix: str) -> str:
+    """Return what follows the name of a file whose suffix is unknown in the message about it."""
+    formats = _list_suffixes().items()
+    streams = " ".join(known for known, name in formats if FORMATS[name].stream)
+    tables = " ".join(known for known, name in formats if not FORMATS[name].stream)
+    return (
+        f"unknown suffix {suffix!r}; known suffixes are {streams} (each also with "
+        f"{' '.join(COMPRESSIONS)}) and {tables}. For other texts, rename the file, or set "
+        "--format of `cecdata build`"
+    )
+
+
+def _check_content(source: Source) -> None:
+    """Raise InputError where a file cannot be read, is a device or is compressed unsaid."""
+    path = source.path
+    assert path is not None
     try:
         regular = stat.S_ISREG(path.stat().st_mode)
         head = b""
@@ -108,17 +129,17 @@ def _check_file(path: Path, label: str | None = None, form: str | None = None) -
                 head = file.read(HEAD)
     except OSError as error:
         raise InputError(describe_error(source, error)) from error
-    if FORMATS[name].stream and not compression and (advice := advise_decompression(head)):
+    is_plain = FORMATS[source.format].stream and not source.compression
+    if is_plain and (advice := advise_decompression(head)):
         raise InputError(f"{source.label} {advice}")
     if not regular:
         raise InputError(
-            f"{path} is a pipe or a device, but a corpus is read more than once: write it to a "
-            f"file, or pipe it into standard input and give `{STDIN}` as CORPUS"
+            f"{source.label} is a pipe or a device, but a corpus is read more than once: write it "
+            f"to a file, or pipe it into standard input and give `{STDIN}` as CORPUS"
         )
-    return source
 
 
-def format_of_name(path: Path) -> tuple[str, str, str]:
+def parse_suffixes(path: Path) -> tuple[str, str, str]:
     """Return the format that a file's name stands for, or "", its compression, and its suffix."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     compression = suffixes.pop() if suffixes and suffixes[-1] in COMPRESSIONS else ""
@@ -128,12 +149,13 @@ def format_of_name(path: Path) -> tuple[str, str, str]:
 
 
 def _list_suffixes() -> dict[str, str]:
+    """Return suffix → name of the format of such files."""
     return {suffix: name for name, form in FORMATS.items() for suffix in form.suffixes}
 
 
 def _match_glob(pattern: str, form: str | None) -> list[Source]:
-    # pathlib's glob takes no absolute pattern
-    folder, rest = split_at_folder(pattern)
+    """Return the files that match a glob; raise InputError if none does or none can be read."""
+    folder, rest = split_at_folder(pattern)  # pathlib's glob takes no absolute pattern
     names = glob.glob(rest, root_dir=folder or None, recursive=True)  # noqa: PTH207
     paths = sorted(path for path in (folder / name for name in names) if not path.is_dir())
     if not paths:
@@ -156,12 +178,12 @@ def _fetch_remote(uri: str, form: str | None) -> list[Source]:
     if shards := [name for name in copies if re.fullmatch(r"data/[^/]+\.parquet", name)]:
         copies = {name: copies[name] for name in shards}
     elif "" not in copies:
-        copies = {n: p for n, p in copies.items() if not n.startswith(".") and "/." not in n}
-    strict = form is not None or "" in copies
+        hidden = {name for name in copies if name.startswith(".") or "/." in name}
+        copies = {name: path for name, path in copies.items() if name not in hidden}
+    if form is None and "" not in copies:  # the user named neither the format nor the object
+        return [_check_leniently(path, f"{label}/{name}") for name, path in copies.items()]
     return [
         _check_file(path, f"{label}/{name}" if name else label, form)
-        if strict
-        else _check_leniently(path, f"{label}/{name}")
         for name, path in copies.items()
     ]
 
@@ -219,7 +241,7 @@ def list_files_below(folder: Path) -> list[Path]:
 
 
 def _check_leniently(path: Path, name: str | None = None) -> Source:
-    """Return a file of a folder; its `problem` is set if it is rejected unread."""
+    """Return a file that the user did not name itself; if it is rejected unread, with `problem`."""
     try:
         return _check_file(path, name)
     except InputError as error:
@@ -233,6 +255,7 @@ def _check_leniently(path: Path, name: str | None = None) -> Source:
 
 
 def _suggest_name(path: Path) -> str:
+    """Return why a file is missing, or the nearest name, as the end of a message."""
     folder = path.parent
     if path.is_symlink():
         return f"It is a link to {path.readlink()}, which does not exist."

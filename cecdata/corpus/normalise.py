@@ -62,7 +62,8 @@ def normalise(
     """
     text = batch.column("text")
     lengths, flagged = measure_texts(text)
-    fault_index, faults = np.full(len(text), -1, dtype=np.int32), list[Fault]()
+    faults = list[Fault]()
+    fault_index = np.full(len(text), -1, dtype=np.int32)  # in `faults`; -1: the text has none
     slow = np.flatnonzero(flagged)
     if len(slow):
         text = _repair(text, slow, lengths, fault_index, faults)
@@ -71,18 +72,26 @@ def normalise(
         lengths, _ = measure_texts(text)
         batch = batch.set_column(0, batch.schema.field("text"), text)  # of rejected rows, too
     _add_length_faults(lengths, min_chars, max_chars, fault_index, faults)
+    # with the original text unless it is masked
+    rejected = _reject_faulty(batch, fault_index, faults)
+    batch = batch.set_column(0, batch.schema.field("text"), text)
+    if faults:
+        batch = batch.filter(pa.array(fault_index < 0))
+    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+    columns["id"] = make_id_column(columns["text"])
+    placed = [columns[name] for name in LOCATED_SENTENCE.names]
+    return Normalised(pa.RecordBatch.from_arrays(placed, schema=LOCATED_SENTENCE), rejected)
+
+
+def _reject_faulty(
+    batch: pa.RecordBatch, fault_index: Int32s, faults: list[Fault]
+) -> pa.RecordBatch:
+    """Return the rows that have a fault, as a batch of the schema REJECTED_ROW."""
     places = np.flatnonzero(fault_index >= 0)
     fault_of, bad = pa.array(fault_index[places]), batch.take(pa.array(places))
     reasons = pa.array([fault.reason for fault in faults], pa.string()).take(fault_of)
     details = pa.array([fault.detail for fault in faults], pa.string()).take(fault_of)
-    rejected = reject_rows(bad, reasons, details)  # with the original text unless it is masked
-    batch = batch.set_column(0, batch.schema.field("text"), text)
-    if faults:
-        batch = batch.filter(pa.array(fault_index < 0))
-    columns = [make_id_column(batch.column("text")), *batch.columns]
-    names = ["id", *batch.schema.names]
-    placed = [columns[names.index(name)] for name in LOCATED_SENTENCE.names]
-    return Normalised(pa.RecordBatch.from_arrays(placed, schema=LOCATED_SENTENCE), rejected)
+    return reject_rows(bad, reasons, details)
 
 
 def reject_rows(
@@ -91,7 +100,7 @@ def reject_rows(
     """Return rows with columns text, origin, file, row as a batch of the schema REJECTED_ROW."""
     reasons = [reason] * len(batch) if isinstance(reason, str) else reason
     made = {"reason": pa.array(reasons, pa.string()), "detail": pa.array(details, pa.string())}
-    arrays = [made[n] if n in made else batch.column(n) for n in REJECTED_ROW.names]
+    arrays = [made[name] if name in made else batch.column(name) for name in REJECTED_ROW.names]
     return pa.RecordBatch.from_arrays(arrays, schema=REJECTED_ROW)
 
 
@@ -104,16 +113,13 @@ def normalise_text(text: str) -> str | Fault:
     Fault(reason='control_character', detail='U+0000 at 2')
     """
     for reason, signs in ch.FORBIDDEN.items():
-        if sign := _compile_once(f"[{signs}]").search(text):
+        if sign := re.search(f"[{signs}]", text):
             return Fault(reason, f"U+{ord(sign[0]):04X} at {sign.start()}")
     text = text.translate(ch.look_alikes())
-    text = _compile_once(f"[{ch.INVISIBLE}]+").sub("", text)
-    form = _NFC(text)
-    while True:  # without a joiner characters may compose, and then other joiners join nothing
-        text, form = form, _NFC(_compile_once(_STRAY).sub("", form))
-        if text == form:
-            break
-    return _compile_once(f"[{ch.WHITESPACE}]+").sub(" ", text).strip(" ")
+    form, before = _NFC(re.sub(f"[{ch.INVISIBLE}]+", "", text)), ""
+    while form != before:  # without a joiner characters may compose, and others join nothing
+        before, form = form, _NFC(re.sub(_STRAY, "", form))
+    return re.sub(f"[{ch.WHITESPACE}]+", " ", form).strip(" ")
 
 
 # A joiner or a style at an edge, at whitespace or beside Han characters or ASCII joins nothing, nor
@@ -171,18 +177,11 @@ def make_judged_pattern() -> str:
 
 def fold_for_judging(text: pa.Array) -> pa.Array:
     """Return the texts in the form that is judged."""
-    places = np.flatnonzero(np.asarray(pc.match_substring_regex(text, make_judged_pattern())))
-    if not len(places):
+    chosen = pc.match_substring_regex(text, make_judged_pattern())
+    if not pc.any(chosen).as_py():
         return text
-    forms = [value.translate(map_forms()) for value in text.take(pa.array(places)).to_pylist()]
-    chosen = np.zeros(len(text), dtype=np.bool_)
-    chosen[places] = True
-    return pc.replace_with_mask(text, pa.array(chosen), pa.array(forms, pa.string()))
-
-
-@functools.cache
-def _compile_once(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)
+    forms = [value.translate(map_forms()) for value in text.filter(chosen).to_pylist()]
+    return pc.replace_with_mask(text, chosen, pa.array(forms, pa.string()))
 
 
 def measure_texts(text: pa.Array) -> tuple[Int32s, Mask]:
@@ -208,16 +207,17 @@ def _repair(
     texts are normalised once: a few hundred compressed bytes may hold a million of them.
     """
     coded = text.take(pa.array(slow)).dictionary_encode()
-    repaired, fault_of = coded.dictionary.to_pylist(), np.full(len(coded.dictionary), -1, np.int32)
-    for place, value in enumerate(repaired):
+    different = coded.dictionary.to_pylist()
+    fault_of_different = np.full(len(different), -1, np.int32)
+    for place, value in enumerate(different):
         form = normalise_text(value)
         if isinstance(form, Fault):
-            fault_of[place] = len(faults)
+            fault_of_different[place] = len(faults)
             faults.append(form)
         else:
-            repaired[place] = form
-    fault_index[slow] = fault_of[coded.indices.to_numpy()]
-    replacement = pa.array(repaired, pa.string()).take(coded.indices)
+            different[place] = form
+    fault_index[slow] = fault_of_different[coded.indices.to_numpy()]
+    replacement = pa.array(different, pa.string()).take(coded.indices)
     lengths[slow], _ = measure_texts(replacement)
     mask = np.zeros(len(text), dtype=np.bool_)
     mask[slow] = True
@@ -227,6 +227,7 @@ def _repair(
 def _add_length_faults(
     lengths: Int32s, min_chars: int, max_chars: int, fault_index: Int32s, faults: list[Fault]
 ) -> None:
+    """Add the faults of texts that are too short or too long, one for each length."""
     outside = (lengths < max(min_chars, 1)) | (lengths > max_chars)
     outside &= fault_index < 0
     sizes, places = np.unique(lengths[outside], return_inverse=True)

@@ -94,24 +94,35 @@ def read_texts(
         return
     first = rows[0][1]
     roles = find_roles(first, needed)
-    body = rows[1:] if roles else rows
-    if not roles:
-        if len(first) not in widths:
-            known = ", ".join(
-                f"{n} ({', '.join(names_of_columns)})" for n, names_of_columns in widths.items()
-            )
-            raise InputError(
-                f"{path} has {len(first)} columns in its first line: use {known}, or name the "
-                f"columns {', '.join(needed)} in the first line"
-            )
-        roles = {role: at for at, role in enumerate(widths[len(first)])}
-        if len(first) == 3 and _are_labels([cells[0] for _, cells in body]):
-            roles.pop("id", None)
-    for number, cells in body:
+    if roles:
+        rows = rows[1:]
+    else:
+        roles = _assign_roles(path, rows, needed, widths)
+    for number, cells in rows:
         where = f"{path}, line {number}"
         if len(cells) != len(first):
             raise InputError(f"{where} has {len(cells)} columns, but line 1 has {len(first)}")
         yield Texts(number, where, {role: cells[at] for role, at in roles.items()})
+
+
+def _assign_roles(
+    path: Path,
+    rows: Sequence[tuple[int, Sequence[str]]],
+    needed: Sequence[str],
+    widths: Mapping[int, Sequence[str]],
+) -> dict[str, int]:
+    """Return role → column of a table that does not name its columns; see `read_texts`."""
+    width = len(rows[0][1])
+    if width not in widths:
+        known = ", ".join(f"{number} ({', '.join(names)})" for number, names in widths.items())
+        raise InputError(
+            f"{path} has {width} columns in its first line: use {known}, or name the columns "
+            f"{', '.join(needed)} in the first line"
+        )
+    roles = {role: column for column, role in enumerate(widths[width])}
+    if width == 3 and _are_labels([cells[0] for _, cells in rows]):
+        roles.pop("id", None)
+    return roles
 
 
 def _read_mappings(path: Path, form: str, needed: Sequence[str]) -> Iterator[Texts]:
@@ -171,6 +182,7 @@ def _find_format(path: Path) -> str:
 
 
 def _read_records(path: Path, form: str) -> Iterator[Record]:
+    """Yield what a file in this format holds; raise InputError for a bad row or encoding."""
     from cecdata.corpus.formats import FORMATS
     from cecdata.corpus.sources import Reject, Source
 
@@ -181,8 +193,9 @@ def _read_records(path: Path, form: str) -> Iterator[Record]:
             source = replace(source, encoding=guess_encoding(file.read(2)).removesuffix("-sig"))
     for record in FORMATS[form].records(source):
         if isinstance(record, Reject):
-            where = f"{_UNITS.get(form, 'line')} {record.row}: "
-            raise InputError(f"{path}, {where * (form != 'm2')}{record.detail}")
+            # a message about M2 has the number of its line
+            place = "" if form == "m2" else f"{_UNITS.get(form, 'line')} {record.row}: "
+            raise InputError(f"{path}, {place}{record.detail}")
         yield record
 
 

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import date
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -66,11 +65,11 @@ def mask_text(text: str) -> str:
 def mask_column(text: pa.Array) -> pa.Array:
     """Mask the texts of a column; those without a trace stay unchanged."""
     traces = "|".join(f"(?:{rule.trace.pattern})" for rule in RULES)
-    chosen = np.array(pc.match_substring_regex(fold_for_judging(text), traces), dtype=np.bool_)
-    if not chosen.any():
+    chosen = pc.match_substring_regex(fold_for_judging(text), traces)
+    if not pc.any(chosen).as_py():
         return text
-    values = [mask_text(value) for value in text.filter(pa.array(chosen)).to_pylist()]
-    return pc.replace_with_mask(text, pa.array(chosen), pa.array(values, pa.string()))
+    values = [mask_text(value) for value in text.filter(chosen).to_pylist()]
+    return pc.replace_with_mask(text, chosen, pa.array(values, pa.string()))
 
 
 def _mask_once(text: str) -> str:
@@ -79,21 +78,25 @@ def _mask_once(text: str) -> str:
     names: set[str] = set()
     for rule in RULES:
         matches = rule.pattern.finditer(judged.form) if rule.trace.search(judged.form) else ()
-        right = [match for match in matches if rule.holds(match["it"])]
+        confirmed = [match for match in matches if rule.holds(match["it"])]
         if rule.placeholder == "<NAME>":
-            names.update(match["it"] for match in right)
-        if right:
-            judged = judged.replace([match.span("it") for match in right], rule.placeholder)
+            names.update(match["it"] for match in confirmed)
+        if confirmed:
+            judged = judged.replace([match.span("it") for match in confirmed], rule.placeholder)
     if names:
         names.update(match[0] for match in re.finditer(_TITLED, judged.form))
-        whole = "".join(rf"|{name}" for name in sorted(names, key=len, reverse=True) if name[1:])
-        places = re.finditer(f"{_TITLED}{whole}", judged.form)
+        # The longest first; a surname alone is no name.
+        known = "".join(rf"|{name}" for name in sorted(names, key=len, reverse=True) if name[1:])
+        places = re.finditer(f"{_TITLED}{known}", judged.form)
         judged = judged.replace([match.span() for match in places], "<NAME>")
     return judged.text
 
 
 class _Judged:
-    """A text, its judged form, and the place in the text of each character of that, and the end."""
+    """A text and its judged form.
+
+    `_places` has the place in the text of each character of the form, and the end of the text.
+    """
 
     def __init__(self, text: str) -> None:
         table = map_forms()
@@ -110,7 +113,8 @@ class _Judged:
 
 def _to_ascii_digits(text: str) -> str:
     """Return the digits and letters of a text; Han digits become ASCII ones."""
-    return "".join(s for s in text.translate(_VALUES) if s.isascii() and s.isalnum())
+    signs = text.translate(_VALUES)
+    return "".join(sign for sign in signs if sign.isascii() and sign.isalnum())
 
 
 def _is_date(digits: str) -> bool:
@@ -126,8 +130,8 @@ def is_resident_id(text: str) -> bool:
     if not _is_date(text[6:14]):
         return False
     total = sum(weight * int(digit) for weight, digit in zip(_ID_WEIGHTS, text, strict=False))
-    # of a final X that another alphabet writes, such as ×, nothing is left here
-    return text[17:].upper().replace("X", "") == _ID_CHECKS[total % 11].replace("X", "")
+    last = text[17:].upper() or "X"  # nothing is left of an X of another alphabet, such as ×
+    return last == _ID_CHECKS[total % 11]
 
 
 def is_card(text: str) -> bool:
@@ -137,7 +141,7 @@ def is_card(text: str) -> bool:
     the first digit of a card, 3 to 6.
     """
     digits = [int(char) for char in text if char.isdigit()]
-    doubled = [sum(divmod(2 * digit, 10)) for digit in digits[-2::-2]]
+    doubled = [sum(divmod(2 * digit, 10)) for digit in digits[-2::-2]]  # the sums of their digits
     in_range = 15 <= len(digits) <= 19 and len(set(digits)) > 1
     return in_range and (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
 
@@ -150,7 +154,10 @@ def _make_rule(
 
 
 def _refuse_behind(labels: str) -> str:
-    """Return the pattern of a place behind none of these labels, with a sign or without one."""
+    """Return the pattern of a place behind none of these labels, with a sign or without one.
+
+    `labels` are separated by |. A pattern looks back by a fixed length, so each pair has its own.
+    """
     signs = ("", "：", ":", "是", "为", " ")
     return "".join(rf"(?<!{label}{sign})" for label in labels.split("|") for sign in signs)
 

@@ -41,32 +41,33 @@ def mark_spans(data: Bytes, offsets: Ints) -> Bytes:
 @compiled
 def _mark_rows(data: Bytes, offsets: Ints, points: Points, marks: Bytes) -> tuple[int, bool]:
     """Write the marks of spans; return the number of code points, and whether any is marked."""
-    base, any_marked = 0, False
+    total, any_marked = 0, False
     for row in range(len(offsets) - 1):
-        n, words = _decode(data, offsets[row], offsets[row + 1], points)
-        if words:
-            _mark_spans(points, n, marks, base)
+        length, has_words = _decode(data, offsets[row], offsets[row + 1], points)
+        if has_words:
+            _mark_spans(points, length, marks[total:])
             any_marked = True
-        base += n
-    return base, any_marked
+        total += length
+    return total, any_marked
 
 
 @compiled
 def _decode(data: Bytes, start: int, stop: int, points: Points) -> tuple[int, bool]:
     """Write the code points; return their number, and whether a word may be among them."""
-    n, at, end, words = 0, np.uint64(start), np.uint64(stop), False
+    length, at, end, has_words = 0, np.uint64(start), np.uint64(stop), False
     while at < end:
         point, at = read_code_point(data, at)
         # a false hit does no harm
         if point >= 0x30 and (point < 0x800 or _is_word_character(point)):
-            words = True
-        points[n] = point
-        n += 1
-    return n, words
+            has_words = True
+        points[length] = point
+        length += 1
+    return length, has_words
 
 
 @compiled
 def _is_digit(point: np.uint32) -> bool:
+    """Return whether a code point is a digit, of either width."""
     return bool(0x30 <= point <= 0x39 or 0xFF10 <= point <= 0xFF19)
 
 
@@ -81,80 +82,98 @@ def _is_word_character(point: np.uint32) -> bool:
 
 
 @compiled
-def _mark_spans(points: Points, n: int, marks: Bytes, base: int) -> None:
+def _mark_spans(points: Points, length: int, marks: Bytes) -> None:
     """Mark the spans of one sentence that are known by their shape."""
-    done = i = 0
-    while i < n:
-        if not _is_word_character(points[i]):
-            i += 1
+    end = at = 0  # the end of the last span, and the place that is looked at
+    while at < length:
+        if not _is_word_character(points[at]):
+            at += 1
             continue
-        start = i
-        if i > done and _is_digit(points[i]) and points[i - 1] in _SIGNS:
-            start = i - 1
-        done = _find_span_end(points, i, n)
-        marks[base + start] = FIRST
-        for j in range(start + 1, done):
-            marks[base + j] = FURTHER
-        i = done
+        first = at
+        if at > end and _is_digit(points[at]) and points[at - 1] in _SIGNS:
+            first = at - 1
+        end = _find_span_end(points, at, length)
+        marks[first] = FIRST
+        for place in range(first + 1, end):
+            marks[place] = FURTHER
+        at = end
 
 
 @compiled
-def _find_span_end(points: Points, i: int, n: int) -> int:
-    """Return the end of the span whose first word starts at i."""
-    j = i + 1
-    while j < n:
-        if _is_word_character(points[j]):
-            j += 1
+def _find_span_end(points: Points, start: int, length: int) -> int:
+    """Return the end of the span whose first word begins at `start`."""
+    end = start + 1
+    while end < length:
+        if _is_word_character(points[end]):
+            end += 1
             continue
-        next_word = _pass_joint(points, j, n)
-        if next_word == j:
+        next_word = _pass_joint(points, end, length)
+        if next_word == end:
             break
-        j = next_word + 1
-    if _is_digit(points[j - 1]):
-        if j < n and points[j] in _UNITS:
-            j += 1
-    elif j < n and points[j] == 0x23:  # C#
-        j += 1
+        end = next_word + 1
+    if _is_digit(points[end - 1]):
+        if end < length and points[end] in _UNITS:
+            end += 1
+    elif end < length and points[end] == 0x23:  # C#
+        end += 1
     else:  # C++
-        most = min(n, j + 2)
-        while j < most and points[j] == 0x2B:
-            j += 1
-    if j + 2 < n and points[j] == 0x3A and points[j + 1] == 0x2F and points[j + 2] == 0x2F:  # ://
-        return _find_url_end(points, j + 3, n)
-    if i + 3 < n and points[i + 3] == 0x2E:  # www.
-        two = (points[i] | 0x20) == 0x77 and (points[i + 1] | 0x20) == 0x77
-        if two and (points[i + 2] | 0x20) == 0x77:
-            return max(j, _find_url_end(points, i, n))
-    return j
+        most = min(length, end + 2)
+        while end < most and points[end] == 0x2B:
+            end += 1
+    if _has_scheme_mark(points, end, length):
+        return _find_url_end(points, end + 3, length)
+    if _begins_with_www(points, start, length):
+        return max(end, _find_url_end(points, start, length))
+    return end
 
 
 @compiled
-def _pass_joint(points: Points, j: int, n: int) -> int:
-    """Return the start of the word that a joint at j attaches; j itself if there is no joint."""
-    point, k = points[j], j + 1
+def _has_scheme_mark(points: Points, at: int, length: int) -> bool:
+    """Return whether :// is at a place."""
+    return bool(
+        at + 2 < length and points[at] == 0x3A and points[at + 1] == 0x2F and points[at + 2] == 0x2F
+    )
+
+
+@compiled
+def _begins_with_www(points: Points, at: int, length: int) -> bool:
+    """Return whether www. is at a place, in letters of either case."""
+    if at + 3 >= length or points[at + 3] != 0x2E:
+        return False
+    return bool(
+        (points[at] | 0x20) == 0x77
+        and (points[at + 1] | 0x20) == 0x77
+        and (points[at + 2] | 0x20) == 0x77
+    )
+
+
+@compiled
+def _pass_joint(points: Points, at: int, length: int) -> int:
+    """Return the start of the word that a joint attaches; `at` itself if no joint is there."""
+    point, after = points[at], at + 1
     if point in (0x2D, 0x5F):  # -_
-        while k < n and points[k] in (0x2D, 0x5F):
-            k += 1
+        while after < length and points[after] in (0x2D, 0x5F):
+            after += 1
     elif point in (0x2E, 0x2F, 0x27, 0x2019, 0x40, 0x26, 0x2B, 0xB7, 0xB0):  # ./'’@&+·°
         pass
     elif point in (0x2C, 0x3A, 0xFF1A, 0xFF0E, 0x7E, 0xFF5E, 0xFF0F, 0xFF0D, 0x2014):
         # ,:：．~～／－—
-        if k >= n or not (_is_digit(points[j - 1]) and _is_digit(points[k])):
-            return j
+        if after >= length or not (_is_digit(points[at - 1]) and _is_digit(points[after])):
+            return at
     else:
-        return j
-    return k if k < n and _is_word_character(points[k]) else j
+        return at
+    return after if after < length and _is_word_character(points[after]) else at
 
 
 @compiled
-def _find_url_end(points: Points, i: int, n: int) -> int:
-    """Return the end of the visible ASCII from i on, without trailing punctuation."""
-    j = i
-    while j < n and 0x21 <= points[j] <= 0x7E:
-        j += 1
-    while j > i:
-        last = points[j - 1]
+def _find_url_end(points: Points, start: int, length: int) -> int:
+    """Return the end of the visible ASCII from `start` on, without trailing punctuation."""
+    end = start
+    while end < length and 0x21 <= points[end] <= 0x7E:
+        end += 1
+    while end > start:
+        last = points[end - 1]
         if _is_word_character(last) or last in (0x2F, 0x3D, 0x26, 0x23, 0x5F, 0x2D):  # /=&#_-
             break
-        j -= 1
-    return j
+        end -= 1
+    return end

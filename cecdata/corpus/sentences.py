@@ -16,7 +16,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from cecdata.common.kernels import Bytes, Int32s, compiled, read_code_point, view_string_buffers
+from cecdata.common.kernels import (
+    Bytes,
+    Int32s,
+    compiled,
+    inlined,
+    read_code_point,
+    view_string_buffers,
+)
 from cecdata.corpus.characters import WHITESPACE
 from cecdata.shards.schema import ROW
 
@@ -36,11 +43,12 @@ _SEPARATORS = "\x1c\x1d\x1e\x1f"  # whitespace to Python, besides WHITESPACE
 _CONTINUES = "_&=/%#.+-"  # and ASCII letters and digits: no sentence ends before these
 _OF = np.uint32(ord("的"))  # no sentence begins with it: “着火了！”的喊声
 
-# Classes of characters, as bits
+# The class of a character: flags in the bits 0 to 8, and above them the number of a mark in a pair.
+# That is twice the number of the pair, and 1 more for the closing mark; 0 for any other character.
+# Pairs are numbered from 1: straight quotation marks, other ones, marks of titles, parentheses.
 _END, _HALF, _DOTS, _CLOSE, _AFTER, _LINE, _SPACE, _GOES_ON, _COMMA = (1 << bit for bit in range(9))
-# Above them the number of a pair of brackets, twice, and 1 for the closing one; straight ones first
-_PAIR, _FIRST_QUOTE = 9, 1 + len(_STRAIGHT)
-_FIRST_TITLE = _FIRST_QUOTE + len(_QUOTES) // 2  # numbers of pairs
+_MARK, _FIRST_QUOTE = 9, 1 + len(_STRAIGHT)
+_FIRST_TITLE = _FIRST_QUOTE + len(_QUOTES) // 2
 _FIRST_PARENTHESIS = _FIRST_TITLE + len(_TITLES) // 2
 _LONGEST = 1536  # bytes, some 512 characters: a longer stretch between brackets is cut as any text
 _TABLE = 1 << 16
@@ -69,9 +77,9 @@ def _make_classes() -> Classes:
     for bit, characters in of_class.items():
         table[[ord(character) for character in characters]] |= bit
     for number, mark in enumerate(_QUOTES + _TITLES + _PARENTHESES, 2 * _FIRST_QUOTE):
-        table[ord(mark)] |= number << _PAIR
-    for number, marks in enumerate(_STRAIGHT, 1):
-        table[[ord(mark) for mark in marks]] |= 2 * number << _PAIR
+        table[ord(mark)] |= number << _MARK
+    for pair, marks in enumerate(_STRAIGHT, 1):
+        table[[ord(mark) for mark in marks]] |= 2 * pair << _MARK
     return table
 
 
@@ -110,9 +118,15 @@ def _cut_sentences(text: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array]:
 @compiled
 def _copy(data: Bytes, starts: npt.NDArray[np.int64], offsets: Int32s, copied: Bytes) -> None:
     """Copy the bytes of the sentences that begin at `starts` into `copied`, at `offsets`."""
-    for i in range(starts.size):
-        size = offsets[i + 1] - offsets[i]
-        copied[offsets[i] : offsets[i + 1]] = data[starts[i] : starts[i] + size]
+    for number in range(starts.size):
+        at, end, start = offsets[number], offsets[number + 1], starts[number]
+        copied[at:end] = data[start : start + end - at]
+
+
+@inlined
+def _classify(code: np.uint32, classes: Classes) -> np.int64:
+    """Return the class of a code point."""
+    return np.int64(classes[code] if code < _TABLE else 0)
 
 
 @compiled
@@ -129,25 +143,26 @@ def _find_mates(
 ) -> None:
     """Write into work[0] the place of each bracket's other half in its line, or -1.
 
-    Places count from `start`. A bracket without its other half, or too far from it, has none.
+    Places are bytes from `start` on. A bracket without its other half, or too far from it, has
+    none; nor has any other character.
     """
-    mates, places, pairs = work[0], work[1], work[2]
-    open_pairs = np.zeros(64, np.int32)  # by number
-    top = 0
+    mates = work[0]
+    places, pairs, top = work[1], work[2], 0  # those of the brackets that are open, and how many
+    open_pairs = np.zeros(64, np.int32)  # how many of each pair are open
     at = np.uint64(start)
     while at < np.uint64(stop):
         here = np.int64(at) - start
         code, at = read_code_point(data, at)
         mates[here] = -1
-        kind = np.int64(classes[code] if code < _TABLE else 0)
+        kind = _classify(code, classes)
         if kind & _LINE:
             open_pairs[:] = 0
             top = 0
-        number = kind >> _PAIR
-        if number == 0 or (code == _APOSTROPHE and _is_in_word(data, start, at, stop, classes)):
+        mark = kind >> _MARK
+        if mark == 0 or (code == _APOSTROPHE and _is_in_word(data, start, at, stop, classes)):
             continue
-        pair = number >> 1
-        closes = open_pairs[pair] > 0 if pair < _FIRST_QUOTE else number & 1
+        pair = mark >> 1
+        closes = open_pairs[pair] > 0 if pair < _FIRST_QUOTE else mark & 1
         if not closes:
             places[top], pairs[top] = here, pair
             top += 1
@@ -166,16 +181,19 @@ def _find_mates(
 def _ends_sentence(
     data: Bytes, at: np.uint64, stop: np.uint64, kind: np.int64, pause: bool, classes: Classes
 ) -> bool:
-    """Return whether the mark of a class that is before `at` ends a sentence."""
+    """Return whether the mark before `at`, of the class `kind`, ends a sentence.
+
+    `pause`: whether one … stands before this one, which then decides nothing.
+    """
     if kind & _HALF and at < stop:
         code, _ = read_code_point(data, at)
-        return bool(np.int64(classes[code] if code < _TABLE else 0) & _GOES_ON == 0)
+        return bool(_classify(code, classes) & _GOES_ON == 0)
     if kind & _DOTS:
         if pause:
             return False
         while at < stop:
             code, at = read_code_point(data, at)
-            following = np.int64(classes[code] if code < _TABLE else 0)
+            following = _classify(code, classes)
             if not following & _DOTS:
                 return bool(following & (_AFTER | _LINE))
         return True
@@ -194,59 +212,83 @@ def _find_sentences(
 ) -> int:
     """Write row, start and stop (bytes) of each sentence; return the number of sentences.
 
-    Empty arrays are not written.
+    Empty arrays are not written. A text of spaces is one sentence.
     """
     count = 0
     for row in range(bounds.size - 1):
+        start, stop = bounds[row], bounds[row + 1]
+        _find_mates(data, start, stop, classes, work)
         before = count
-        start, stop = np.uint64(bounds[row]), np.uint64(bounds[row + 1])
-        _find_mates(data, bounds[row], bounds[row + 1], classes, work)
-        at, first, last = start, _NONE, start  # first, last: bounds of the sentence without spaces
-        ended = pause = False
-        depth = 0
-        while at <= stop:
-            here, code, kind, mate = at, np.uint32(0), np.int64(0), np.int64(-1)
-            if at < stop:
-                code, at = read_code_point(data, at)
-                kind = np.int64(classes[code] if code < _TABLE else 0)
-                mate = np.int64(work[0, here - start])
-            else:
-                at += np.uint64(1)
-            opens = mate > np.int64(here - start)
-            closes = not opens and (kind & _CLOSE) != 0
-            ends = _ends_sentence(data, at, stop, kind, pause, classes)
-            space = (kind & _SPACE) != 0
-            stays = ends or closes or space or (pause and (kind & _DOTS) != 0)
-            pause = (kind & _DOTS) != 0
-            line = here == stop or (kind & _LINE) != 0
-            goes_on = depth > 0 or (kind & _COMMA) != 0 or code == _OF
-            if goes_on and not (line or stays):
-                ended = False
-            if line or (ended and not stays):
-                if first != _NONE:
-                    if rows.size:
-                        rows[count] = row
-                        starts[count], stops[count] = np.int64(first), np.int64(last)
-                    count += 1
-                first, ended = _NONE, False
-            if opens:
-                depth += 1
-            elif mate >= 0:
-                depth -= 1
-                pair = kind >> (_PAIR + 1)
-                if pair >= _FIRST_PARENTHESIS:
-                    ended = ended and first == start + np.uint64(mate)
-                elif pair >= _FIRST_TITLE:
-                    ended = False
-            if here < stop and not space:
-                first = here if first == _NONE else first
-                last = at
-            ended = (ended or ends) and not line
-            if line:
-                depth = 0
+        count = _cut_text(data, start, stop, classes, work[0], starts, stops, count)
         if count == before:
-            if rows.size:
-                rows[count] = row
-                starts[count], stops[count] = np.int64(start), np.int64(stop)
+            if starts.size:
+                starts[count], stops[count] = start, stop
             count += 1
+        if rows.size:
+            rows[before:count] = row
     return count
+
+
+@compiled
+def _cut_text(
+    data: Bytes,
+    text_start: int,
+    text_stop: int,
+    classes: Classes,
+    mates: npt.NDArray[np.int32],
+    starts: npt.NDArray[np.int64],
+    stops: npt.NDArray[np.int64],
+    count: int,
+) -> int:
+    """Write the sentences of a text behind the first `count`; return how many there are then."""
+    start, stop = np.uint64(text_start), np.uint64(text_stop)
+    at, first, last = start, _NONE, start  # first, last: bounds of the sentence without spaces
+    ended = pause = False  # whether the sentence may end here, and whether it stands at a …
+    depth = 0  # of brackets
+    while at <= stop:
+        here, code, kind, mate = at, np.uint32(0), np.int64(0), np.int64(-1)
+        if at < stop:
+            code, at = read_code_point(data, at)
+            kind = _classify(code, classes)
+            mate = np.int64(mates[here - start])
+        else:
+            at += np.uint64(1)
+        opens = mate > np.int64(here - start)
+        closes = not opens and (kind & _CLOSE) != 0
+        ends = _ends_sentence(data, at, stop, kind, pause, classes)
+        is_space = (kind & _SPACE) != 0
+        # A character that belongs to a sentence that has ended.
+        belongs = ends or closes or is_space or (pause and (kind & _DOTS) != 0)
+        pause = (kind & _DOTS) != 0
+        is_line_end = here == stop or (kind & _LINE) != 0
+        continues = depth > 0 or (kind & _COMMA) != 0 or code == _OF
+        if continues and not (is_line_end or belongs):
+            ended = False
+        if is_line_end or (ended and not belongs):
+            if first != _NONE:
+                if starts.size:
+                    starts[count], stops[count] = np.int64(first), np.int64(last)
+                count += 1
+            first, ended = _NONE, False
+        if opens:
+            depth += 1
+        elif mate >= 0:
+            depth -= 1
+            ended = ended and _may_end_after(kind, first == start + np.uint64(mate))
+        if here < stop and not is_space:
+            first = here if first == _NONE else first
+            last = at
+        ended = (ended or ends) and not is_line_end
+        if is_line_end:
+            depth = 0
+    return count
+
+
+@compiled
+def _may_end_after(kind: np.int64, opens_sentence: bool) -> bool:
+    """Return whether a sentence may end after a closing mark of the class `kind`.
+
+    `opens_sentence`: whether the sentence began with the opening mark.
+    """
+    pair = kind >> (_MARK + 1)
+    return bool(pair < _FIRST_TITLE or (pair >= _FIRST_PARENTHESIS and opens_sentence))

@@ -42,6 +42,8 @@ csv.field_size_limit(_MOST_CHARS)  # of the whole process; a longer text is reje
 
 @dataclass(frozen=True, slots=True)
 class _Dialect:
+    """How a table is written; `quoting` is a constant of the module csv."""
+
     delimiter: str
     quoting: int
     spaces: bool = False  # one after each delimiter
@@ -59,26 +61,36 @@ class _Dialect:
 
 
 def _find_dialect(lines: Sequence[str], usual: str, text: str | None) -> _Dialect:
-    """Return the dialect of a file that begins with these lines.
-
-    `usual` is the delimiter of the format; a column `text` that it does not separate shows another.
-    Without `text`, tabs separate the columns of a file of tabs, whatever else is in it.
-    """
+    """Return the dialect of a file that begins with these lines; see `_find_delimiter`."""
     header = lines[0] if lines else ""
-    delimiter, guessed = usual, False
-    if (match := SEP.fullmatch(header.strip())) is not None:
-        delimiter = match[1]
-    elif len(_split_header(header, usual)) == 1 and (text is not None or usual != "\t"):
-        others = [mark for mark in _DELIMITERS if len(_split_header(header, mark)) > 1]
-        with_text = [mark for mark in others if text in _split_header(header, mark)]
-        regular = [mark for mark in others if _is_regular(lines, mark)]
-        delimiter = next(iter((*with_text, *regular)), usual)
-        guessed = not with_text and bool(regular)
-    spaces = delimiter != "\t" and f"{delimiter} " in header
-    spaces = spaces and not re.search(rf"{re.escape(delimiter)}(?! )", header)
+    delimiter, guessed = _find_delimiter(header, lines, usual, text)
+    bare = re.search(rf"{re.escape(delimiter)}(?! )", header)
+    spaces = delimiter != "\t" and f"{delimiter} " in header and not bare
     quoted = delimiter != "\t" or _is_quoted(lines)
     quoting = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
     return _Dialect(delimiter, quoting, spaces, guessed)
+
+
+def _find_delimiter(
+    header: str, lines: Sequence[str], usual: str, text: str | None
+) -> tuple[str, bool]:
+    """Return the delimiter of a file that begins with these lines, and whether it is a guess.
+
+    `usual` is that of the format; a column `text` that it does not separate shows another. Without
+    `text`, tabs separate the columns of a file of tabs, whatever else is in it.
+    """
+    if match := SEP.fullmatch(header.strip()):
+        return match[1], False
+    if len(_split_header(header, usual)) > 1 or (text is None and usual == "\t"):
+        return usual, False
+    others = [mark for mark in _DELIMITERS if len(_split_header(header, mark)) > 1]
+    for mark in others:
+        if text in _split_header(header, mark):
+            return mark, False
+    for mark in others:
+        if _is_regular(lines, mark):
+            return mark, True
+    return usual, False
 
 
 def _split_header(line: str, delimiter: str) -> list[str]:
@@ -127,7 +139,7 @@ class _Feed:
         return self
 
     def __next__(self) -> str:
-        """Return the next line, which also joins the lines of the record that is read."""
+        """Return the next line, and add it to `record_lines`, those of the record that is read."""
         while not self._ahead:
             self._queue_lines(next(self._blocks))
         if len(self.record_lines) == _MOST_LINES:
@@ -193,20 +205,26 @@ def _read_rows(
             )
         if first not in (1, 2) or not any(header):
             raise InputError(f"{source.label}: its first line must name the columns")
-        sentence = next(filter(HAS_SENTENCE, header), "")
-        if sentence and text_column is None and sources.DEFAULT_TEXT not in header:
-            line = f"put a line such as {delimiter.join(('text', 'origin'))!r} before it"
-            raise InputError(
-                f"{source.label}: its first line must name the columns, but has the sentence "
-                f"{sentence[:40]!r}: "
-                + (line if len(header) > 1 else "if each line is a sentence, add --format text")
-            )
+        if text_column is None and sources.DEFAULT_TEXT not in header:
+            _refuse_sentences(header, delimiter, source)
         picked = sources.pick_columns(text_column, header, header, source.label)
         columns = [
             None if name is None else header.index(name)
             for name in (picked.text, picked.origin, picked.licence)
         ]
         yield from _read_batches(feed, records, source, columns, len(header), batch_rows)
+
+
+def _refuse_sentences(header: Sequence[str], delimiter: str, source: Source) -> None:
+    """Raise InputError if the first line has a sentence in place of names of columns."""
+    sentence = next(filter(HAS_SENTENCE, header), "")
+    if sentence:
+        line = f"put a line such as {delimiter.join(('text', 'origin'))!r} before it"
+        raise InputError(
+            f"{source.label}: its first line must name the columns, but has the sentence "
+            f"{sentence[:40]!r}: "
+            + (line if len(header) > 1 else "if each line is a sentence, add --format text")
+        )
 
 
 def _read_records(delimiter: str, source: Source) -> Iterator[Record | Reject]:
@@ -256,7 +274,10 @@ def _read_batches(
     width: int,
     batch_rows: int,
 ) -> Iterator[Rows]:
-    """Yield batches of records; `columns` are those of text, origin and licence."""
+    """Yield batches of records that have as many fields as the header, `width`.
+
+    `columns` are those of text, origin and licence.
+    """
     batch: list[_Record] = []
     size = 0  # characters
     for record in records:

@@ -44,9 +44,26 @@ Cut = Callable[[Source], Iterator[Block]]  # a file in blocks of lines, an objec
 def _read_rows(
     cut: Cut, source: Source, text_column: str | None, batch_rows: int
 ) -> Iterator[Rows]:
-    """Yield the objects of a file; only lines without an object are rejected."""
+    """Yield the objects of a file by blocks, read by Arrow where it can, else line by line.
+
+    Only lines without an object are rejected.
+    """
+    import pyarrow.compute as pc
+
+    from cecdata.corpus.rows import build_rows, clean_names
+
     del batch_rows  # a block of bytes is a batch
-    yield from _parse_blocks(cut(source), text_column, source)
+    keys = None
+    for block in cut(source):
+        keys = keys or _choose_keys(text_column, block, source)
+        table = _parse_fast(block, keys)
+        if table is None:
+            yield _parse_lines(block, keys, source)
+            continue
+        rows = number_lines(block.first_line, table.num_rows)
+        text, origin, *licences = (table.column(name).combine_chunks() for name in keys.names())
+        licence = pc.coalesce(*map(clean_names, licences)) if licences else None
+        yield build_rows(source, text, origin, rows, block.rejects, licence)
 
 
 def _read_records(cut: Cut, source: Source) -> Iterator[Record | Reject]:
@@ -60,27 +77,6 @@ def _read_records(cut: Cut, source: Source) -> Iterator[Record | Reject]:
                 except (ValueError, RecursionError) as error:
                     where = f"{source.label}, line {number}"
                     raise InputError(f"{where} is not JSON: {error}") from error
-
-
-def _parse_blocks(
-    parts: Iterator[Block], text_column: str | None, source: Source
-) -> Iterator[Rows]:
-    """Yield the rows of each block of lines, read by Arrow where it can, else line by line."""
-    import pyarrow.compute as pc
-
-    from cecdata.corpus.rows import build_rows, clean_names
-
-    keys = None
-    for block in parts:
-        keys = keys or _choose_keys(text_column, block, source)
-        table = _parse_fast(block, keys)
-        if table is None:
-            yield _parse_lines(block, keys, source)
-            continue
-        rows = number_lines(block.first_line, table.num_rows)
-        text, origin, *licences = (table.column(name).combine_chunks() for name in keys.names())
-        licence = pc.coalesce(*map(clean_names, licences)) if licences else None
-        yield build_rows(source, text, origin, rows, block.rejects, licence)
 
 
 def _split_lines(source: Source) -> Iterator[Block]:
@@ -147,22 +143,19 @@ def _read_document(source: Source) -> bytes:
 
 def _choose_keys(text_column: str | None, block: Block, source: Source) -> _Keys:
     """Choose the keys to read from the file's first objects: a typo would reject every row."""
-    keys: dict[str, None] = {}
-    strings: dict[str, None] = {}
-    others: set[str] = set()
-    for value in map(_parse_json, block.data.split(b"\n", _LOOK)[:_LOOK]):
-        if isinstance(value, dict):
-            keys.update(dict.fromkeys(value))
-            strings.update(dict.fromkeys(k for k in value if isinstance(value[k], str)))
-            others.update(k for k in value if not isinstance(value[k], (str, type(None))))
+    values = map(_parse_json, block.data.split(b"\n", _LOOK)[:_LOOK])
+    items = [item for value in values if isinstance(value, dict) for item in value.items()]
+    keys = list(dict.fromkeys(key for key, _ in items))
+    with_text = list(dict.fromkeys(key for key, value in items if isinstance(value, str)))
+    with_others = {key for key, value in items if not isinstance(value, (str, type(None)))}
     text = text_column
     if keys and text is not None and text not in keys:
-        raise InputError(sources.explain_unknown_column(text, list(keys), source.label))
+        raise InputError(sources.explain_unknown_column(text, keys, source.label))
     if text is None:
         text = sources.DEFAULT_TEXT
         if keys:
-            text = sources.pick_text(list(keys), list(strings), source.label)
-    licences = tuple(name for name in sources.DEFAULT_LICENCES if name not in others)
+            text = sources.pick_text(keys, with_text, source.label)
+    licences = tuple(name for name in sources.DEFAULT_LICENCES if name not in with_others)
     return _Keys(text, sources.DEFAULT_ORIGIN, licences)
 
 
@@ -235,10 +228,10 @@ def _parse_line(row: int, line: bytes, keys: _Keys, source: Source) -> _Parsed |
 
     if not line.strip():
         return _Parsed("")
+    if (fault := find_fault(line, source)) is not None:
+        return Reject(row, source.origin, *fault)
     try:
         value = json.loads(line.decode("utf-8"))
-    except UnicodeDecodeError:
-        return Reject(row, source.origin, *(find_fault(line, source) or ("", "", "")))
     except (ValueError, RecursionError) as error:
         return Reject(row, source.origin, make_excerpt(line), "invalid_json", str(error))
     if isinstance(value, str) and source.format == "json":

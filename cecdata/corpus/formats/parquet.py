@@ -46,19 +46,22 @@ def _read_records(source: Source) -> Iterator[Record | Reject]:
 
     number = count(1)
     with _open_file(source) as file:
-        names = file.schema_arrow.names  # of columns with one name the first keeps it
-        names = [n if names.index(n) == at else f"{n} {at}" for at, n in enumerate(names)]
+        names = file.schema_arrow.names
+        unique_names = [  # of columns with one name the first keeps it
+            name if names.index(name) == place else f"{name} {place}"
+            for place, name in enumerate(names)
+        ]
         for batch in _read_batches(file, source, None, _VALUES):
             columns = []
             for column in batch.columns:
-                readable, reasons = _find_blank_faults(column, source)
+                readable, reasons = _blank_bad_texts(column, source)
                 yield from (Reject(0, source.origin, "", reason, "") for reason in reasons)
                 columns.append(readable)
-            values = pa.RecordBatch.from_arrays(columns, names).to_pylist()
+            values = pa.RecordBatch.from_arrays(columns, unique_names).to_pylist()
             yield from (Record(next(number), value) for value in values)
 
 
-def _find_blank_faults(column: pa.Array, source: Source) -> tuple[pa.Array, list[str]]:
+def _blank_bad_texts(column: pa.Array, source: Source) -> tuple[pa.Array, list[str]]:
     """Return a column with "" for each text that is missing or bad, and the reasons of the bad."""
     import pyarrow as pa
 
@@ -69,7 +72,9 @@ def _find_blank_faults(column: pa.Array, source: Source) -> tuple[pa.Array, list
         return column, []
     faults = find_faults(column.fill_null(""), source)
     values = column.cast(pa.large_binary()).to_pylist() if faults else ()
-    texts = ["" if n in faults or not v else v.decode() for n, v in enumerate(values)]
+    texts = [
+        "" if place in faults or not value else value.decode() for place, value in enumerate(values)
+    ]
     reasons = [reason for _, reason, _ in faults.values()]
     return (pa.array(texts) if faults else column.fill_null("")), reasons
 
@@ -104,18 +109,19 @@ def _open_file(source: Source) -> Iterator[pq.ParquetFile]:
 def split_groups(source: Source, most: int) -> list[Source]:
     """Cut a file at its row groups into parts of about `most` bytes; rows keep their numbers."""
     with _open_file(source) as file:
-        groups = [file.metadata.row_group(n) for n in range(file.num_row_groups)]
+        groups = [file.metadata.row_group(number) for number in range(file.num_row_groups)]
     assert source.path is not None
-    packed = source.path.stat().st_size / max(1, sum(group.total_byte_size for group in groups))
+    unpacked_size = sum(group.total_byte_size for group in groups)
+    share = source.path.stat().st_size / max(1, unpacked_size)  # bytes in the file for one of them
     parts: list[Source] = []
-    first = before = rows = 0  # the part's first group, the rows before it, those read so far
-    total = 0.0
+    first = before = rows = 0  # the part's first group, the rows before it, the rows so far
+    size_of_part = 0.0
     for number, group in enumerate(groups):
-        size = group.total_byte_size * packed
-        if total and total + size > most:
+        size = group.total_byte_size * share
+        if size_of_part and size_of_part + size > most:
             parts.append(replace(source, groups=(first, number), before=before))
-            first, before, total = number, rows, 0.0
-        total, rows = total + size, rows + group.num_rows
+            first, before, size_of_part = number, rows, 0.0
+        size_of_part, rows = size_of_part + size, rows + group.num_rows
     return [*parts, replace(source, groups=(first, len(groups)), before=before)]
 
 

@@ -16,24 +16,26 @@ def _read_rows(source: Source, text_column: str | None, batch_rows: int) -> Iter
     from cecdata.corpus.rows import build_rows, split_lines
 
     del text_column, batch_rows  # plain text has no columns; a block of bytes is a batch
-    with open_source(source) as stream:
-        for number, block in enumerate(split_blocks(stream, source)):
-            if number == 0:
-                _refuse_json(block, source)
-            lines = split_lines(block.data)
-            yield build_rows(
-                source, lines, None, number_lines(block.first_line, len(lines)), block.rejects
-            )
+    for block in _read_blocks(source):
+        lines = split_lines(block.data)
+        rows = number_lines(block.first_line, len(lines))
+        yield build_rows(source, lines, None, rows, block.rejects)
 
 
 def _read_records(source: Source) -> Iterator[Record | Reject]:
+    for block in _read_blocks(source):
+        yield from block.rejects
+        lines = block.data.decode("utf-8", "surrogateescape").split("\n")[:-1]
+        yield from map(Record, itertools.count(block.first_line), lines)
+
+
+def _read_blocks(source: Source) -> Iterator[Block]:
+    """Yield the lines of a file in blocks, unless the first one is JSON."""
     with open_source(source) as stream:
         for number, block in enumerate(split_blocks(stream, source)):
             if number == 0:
                 _refuse_json(block, source)
-            yield from block.rejects
-            lines = block.data.decode("utf-8", "surrogateescape").split("\n")[:-1]
-            yield from map(Record, itertools.count(block.first_line), lines)
+            yield block
 
 
 def _refuse_json(block: Block, source: Source) -> None:
