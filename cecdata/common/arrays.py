@@ -50,7 +50,7 @@ def load(path: Path, kind: str, mend: str) -> tuple[dict[str, Any], dict[str, Ar
             raw.seek(0)
             file = np.load(raw, allow_pickle=False)
             arrays = {name: np.asarray(file[name]) for name in file.files}
-            raw.seek(-12, io.SEEK_END)
+            raw.seek(-12, io.SEEK_END)  # where an archive without a comment counts its files
             if int.from_bytes(raw.read(2), "little") != len(arrays):
                 raise ValueError("an array is missing")  # noqa: TRY301
         about: Any = parse(arrays.pop(_ABOUT).tobytes())

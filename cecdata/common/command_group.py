@@ -216,10 +216,11 @@ def _report_bug(error: Exception) -> CecError:
     """Return one line about a programming error, with a file that has the traceback."""
     frames = traceback.extract_tb(error.__traceback__)
     root = Path(__file__).parents[2]
-    ours = [f for f in frames if Path(f.filename).is_relative_to(root)]
+    ours = [frame for frame in frames if Path(frame.filename).is_relative_to(root)]
     place = ""
     if ours:
-        place = f" at {Path(ours[-1].filename).relative_to(root).as_posix()}:{ours[-1].lineno}"
+        file = Path(ours[-1].filename).relative_to(root)
+        place = f" at {file.as_posix()}:{ours[-1].lineno}"
     said = _read_first_line(error)
     return CecError(
         f"unexpected {type(error).__name__}{place}{': ' if said else ''}{said}. "
@@ -276,8 +277,9 @@ def _check_arguments(words: list[str]) -> None:
 
 def _refuse_ignored_values(context: click.Context, words: list[str]) -> None:
     """Raise click's UsageError for an option of which only the last value would count."""
-    _, _, params = context.command.make_parser(context).parse_args(list(words))
-    options = [option for option in params if isinstance(option, click.Option)]
+    # a parser lists an option as often as it occurs
+    _, _, occurrences = context.command.make_parser(context).parse_args(list(words))
+    options = [option for option in occurrences if isinstance(option, click.Option)]
     if any(option.is_eager for option in options):  # --help
         return
     for option in options:

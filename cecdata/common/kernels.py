@@ -297,6 +297,7 @@ def read_code_point(data: Bytes, at: np.uint64) -> tuple[np.uint32, np.uint64]:
     The bytes must be valid UTF-8. The places are unsigned, because numba checks a signed index for
     wraparound at every access.
     """
+    # `low`: the six bits of the code point that each byte after the first has
     one, six, low = np.uint64(1), np.uint32(6), np.uint32(0x3F)
     first = np.uint32(data[at])
     if first >= 0xE0:
@@ -322,8 +323,8 @@ def read_code_point(data: Bytes, at: np.uint64) -> tuple[np.uint32, np.uint64]:
 @inlined
 def decode(data: Bytes, start: int, stop: int, points: Points) -> np.int64:
     """Write the code points of data[start:stop] into `points`, and return their number."""
-    n, at, end = np.uint64(0), np.uint64(start), np.uint64(stop)
+    count, at, end = np.uint64(0), np.uint64(start), np.uint64(stop)
     while at < end:
-        points[n], at = read_code_point(data, at)
-        n += np.uint64(1)
-    return np.int64(n)
+        points[count], at = read_code_point(data, at)
+        count += np.uint64(1)
+    return np.int64(count)

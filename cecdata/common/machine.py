@@ -30,7 +30,7 @@ def measure_free_memory() -> int | None:
     free = []
     if (path := Path("/proc/meminfo")).is_file():
         lines = dict(line.split(":") for line in path.read_text("ascii").splitlines())
-        free.append(int(lines["MemAvailable"].split()[0]) << 10)
+        free.append(int(lines["MemAvailable"].split()[0]) << 10)  # given in KiB
     most, used = _read_limit("memory.max"), _read_limit("memory.current")
     if most is not None and used is not None:
         free.append(max(0, most - used))

@@ -186,6 +186,7 @@ def _open_s3(uri: str, region: str) -> S3FileSystem:
 
 
 def _explain_failure(where: str, said: str) -> str:
+    """Return the message about an error of a store, which `said` this."""
     if _DENIED.search(said.lower()):
         return (
             f"{where}: the store refuses access ({said}). Check the credentials "
@@ -206,7 +207,7 @@ def fetch_copies(uri: str) -> dict[str, Path]:
     store = Store(uri)
     base = os.environ.get("CECDATA_SCRATCH") or find_user_folder("XDG_CACHE_HOME") / "cecdata"
     root = Path(base).absolute() / "copies" / hashlib.sha256(uri.encode()).hexdigest()[:16]
-    single = store.find()
+    single = store.find()  # the object of the URI itself has the name ""
     objects: Mapping[str, FileInfo] = {"": single} if single else store.list()
     objects = {name: item for name, item in objects.items() if not name.startswith(f"{STATE}/")}
     if not objects:

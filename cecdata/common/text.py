@@ -86,8 +86,8 @@ def join_tokens(tokens: list[str]) -> str:
     text = ""
     before = ""
     for token in tokens:
-        latin = before[-1:].isascii() and before[-1:].isalnum() and token[:1].isalnum()
-        if latin and token[:1].isascii() and max(len(before), len(token)) > 1:
+        are_latin = all(sign.isascii() and sign.isalnum() for sign in (before[-1:], token[:1]))
+        if are_latin and max(len(before), len(token)) > 1:
             text += " "
         text += token
         before = token

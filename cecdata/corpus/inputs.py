@@ -101,7 +101,7 @@ def _check_file(path: Path, label: str | None = None, form: str | None = None) -
         suffix if suffix in _list_suffixes() else "",
         guessed=form is None,
     )
-    _check_content(source)
+    _check_content(path, source)
     return source
 
 
@@ -117,10 +117,8 @@ def _explain_suffixes(suffix: str) -> str:
     )
 
 
-def _check_content(source: Source) -> None:
+def _check_content(path: Path, source: Source) -> None:
     """Raise InputError where a file cannot be read, is a device or is compressed unsaid."""
-    path = source.path
-    assert path is not None
     try:
         regular = stat.S_ISREG(path.stat().st_mode)
         head = b""

@@ -17,12 +17,13 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from cecdata.common.kernels import Bytes, Points, compiled, read_code_point
+from cecdata.common.kernels import Bytes, Points, compiled, decode
 
 Ints = npt.NDArray[np.int32]
 
 # $￥¥€£+-−±＋－ and %％‰℃℉°
 _SIGNS = (0x24, 0xFFE5, 0xA5, 0x20AC, 0xA3, 0x2B, 0x2D, 0x2212, 0xB1, 0xFF0B, 0xFF0D)
+_SCHEME_MARK, _WWW = (0x3A, 0x2F, 0x2F), (0x77, 0x77, 0x77, 0x2E)  # ://, www.
 _UNITS = (0x25, 0xFF05, 0x2030, 0x2103, 0x2109, 0xB0)
 FIRST, FURTHER = 1, 2  # marks: a span begins here; within a span; 0 is outside
 
@@ -34,8 +35,8 @@ def mark_spans(data: Bytes, offsets: Ints) -> Bytes:
     """
     marks = np.zeros(int(offsets[-1]) - int(offsets[0]), np.uint8)
     longest = int(np.diff(offsets).max()) if len(offsets) > 1 else 0
-    count, has_marks = _mark_rows(data, offsets, np.empty(longest + 4, np.uint32), marks)
-    return marks[: count if has_marks else 0]
+    count, any_marked = _mark_rows(data, offsets, np.empty(longest + 4, np.uint32), marks)
+    return marks[: count if any_marked else 0]
 
 
 @compiled
@@ -43,26 +44,10 @@ def _mark_rows(data: Bytes, offsets: Ints, points: Points, marks: Bytes) -> tupl
     """Write the marks of spans; return the number of code points, and whether any is marked."""
     total, any_marked = 0, False
     for row in range(len(offsets) - 1):
-        length, has_words = _decode(data, offsets[row], offsets[row + 1], points)
-        if has_words:
-            _mark_spans(points, length, marks[total:])
-            any_marked = True
+        length = int(decode(data, offsets[row], offsets[row + 1], points))
+        any_marked |= _mark_spans(points, length, marks[total:])
         total += length
     return total, any_marked
-
-
-@compiled
-def _decode(data: Bytes, start: int, stop: int, points: Points) -> tuple[int, bool]:
-    """Write the code points; return their number, and whether a word may be among them."""
-    length, at, end, has_words = 0, np.uint64(start), np.uint64(stop), False
-    while at < end:
-        point, at = read_code_point(data, at)
-        # a false hit does no harm
-        if point >= 0x30 and (point < 0x800 or _is_word_character(point)):
-            has_words = True
-        points[length] = point
-        length += 1
-    return length, has_words
 
 
 @compiled
@@ -82,8 +67,8 @@ def _is_word_character(point: np.uint32) -> bool:
 
 
 @compiled
-def _mark_spans(points: Points, length: int, marks: Bytes) -> None:
-    """Mark the spans of one sentence that are known by their shape."""
+def _mark_spans(points: Points, length: int, marks: Bytes) -> bool:
+    """Mark the spans of one sentence that are known by their shape; return whether it has any."""
     end = at = 0  # the end of the last span, and the place that is looked at
     while at < length:
         if not _is_word_character(points[at]):
@@ -97,6 +82,7 @@ def _mark_spans(points: Points, length: int, marks: Bytes) -> None:
         for place in range(first + 1, end):
             marks[place] = FURTHER
         at = end
+    return end > 0
 
 
 @compiled
@@ -120,31 +106,22 @@ def _find_span_end(points: Points, start: int, length: int) -> int:
         most = min(length, end + 2)
         while end < most and points[end] == 0x2B:
             end += 1
-    if _has_scheme_mark(points, end, length):
+    if _begins_with(points[end:length], _SCHEME_MARK):
         return _find_url_end(points, end + 3, length)
-    if _begins_with_www(points, start, length):
+    if _begins_with(points[start:length], _WWW):
         return max(end, _find_url_end(points, start, length))
     return end
 
 
 @compiled
-def _has_scheme_mark(points: Points, at: int, length: int) -> bool:
-    """Return whether :// is at a place."""
-    return bool(
-        at + 2 < length and points[at] == 0x3A and points[at + 1] == 0x2F and points[at + 2] == 0x2F
-    )
-
-
-@compiled
-def _begins_with_www(points: Points, at: int, length: int) -> bool:
-    """Return whether www. is at a place, in letters of either case."""
-    if at + 3 >= length or points[at + 3] != 0x2E:
+def _begins_with(points: Points, signs: tuple[int, ...]) -> bool:
+    """Return whether a text begins with these signs; W counts as w."""
+    if len(points) < len(signs):
         return False
-    return bool(
-        (points[at] | 0x20) == 0x77
-        and (points[at + 1] | 0x20) == 0x77
-        and (points[at + 2] | 0x20) == 0x77
-    )
+    for place, sign in enumerate(signs):
+        if points[place] != sign and not (sign == 0x77 and points[place] == 0x57):
+            return False
+    return True
 
 
 @compiled

@@ -98,15 +98,16 @@ def split_texts(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=ROW)
 
 
-def _cut_sentences(text: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array]:
+def _cut_sentences(text: pa.Array) -> tuple[Int32s, pa.Array]:
     """Return, for each sentence of the texts, the index of its text, and the sentence."""
     data, bounds = view_string_buffers(text)
     longest = int(np.diff(bounds).max(initial=0)) + 1
     work = np.empty((3, longest), np.int32)
-    empty = np.empty(0, np.int64)
-    count = int(_find_sentences(data, bounds, _CLASSES, work, empty, empty, empty))
-    rows, starts, stops = (np.empty(count, np.int64) for _ in range(3))
-    _find_sentences(data, bounds, _CLASSES, work, rows, starts, stops)
+    # room for a sentence of each byte and each empty text; only what is written takes memory
+    most = int(bounds[-1] - bounds[0]) + len(text)
+    sentences = np.empty((3, most), np.int32)
+    count = int(_find_sentences(data, bounds, _CLASSES, work, sentences))
+    rows, starts, stops = sentences[:, :count]
     offsets = np.zeros(count + 1, np.int32)
     np.cumsum(stops - starts, out=offsets[1:])
     copied = np.empty(int(offsets[-1]), np.uint8)
@@ -116,7 +117,7 @@ def _cut_sentences(text: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array]:
 
 
 @compiled
-def _copy(data: Bytes, starts: npt.NDArray[np.int64], offsets: Int32s, copied: Bytes) -> None:
+def _copy(data: Bytes, starts: Int32s, offsets: Int32s, copied: Bytes) -> None:
     """Copy the bytes of the sentences that begin at `starts` into `copied`, at `offsets`."""
     for number in range(starts.size):
         at, end, start = offsets[number], offsets[number + 1], starts[number]
@@ -138,9 +139,7 @@ def _is_in_word(data: Bytes, start: int, at: np.uint64, stop: int, classes: Clas
 
 
 @compiled
-def _find_mates(
-    data: Bytes, start: int, stop: int, classes: Classes, work: npt.NDArray[np.int32]
-) -> None:
+def _find_mates(data: Bytes, start: int, stop: int, classes: Classes, work: Int32s) -> None:
     """Write into work[0] the place of each bracket's other half in its line, or -1.
 
     Places are bytes from `start` on. A bracket without its other half, or too far from it, has
@@ -202,30 +201,22 @@ def _ends_sentence(
 
 @compiled
 def _find_sentences(
-    data: Bytes,
-    bounds: Int32s,
-    classes: Classes,
-    work: npt.NDArray[np.int32],
-    rows: npt.NDArray[np.int64],
-    starts: npt.NDArray[np.int64],
-    stops: npt.NDArray[np.int64],
+    data: Bytes, bounds: Int32s, classes: Classes, work: Int32s, sentences: Int32s
 ) -> int:
     """Write row, start and stop (bytes) of each sentence; return the number of sentences.
 
-    Empty arrays are not written. A text of spaces is one sentence.
+    A text of spaces is one sentence.
     """
     count = 0
     for row in range(bounds.size - 1):
         start, stop = bounds[row], bounds[row + 1]
         _find_mates(data, start, stop, classes, work)
         before = count
-        count = _cut_text(data, start, stop, classes, work[0], starts, stops, count)
+        count = _cut_text(data, start, stop, classes, work[0], sentences, count)
         if count == before:
-            if starts.size:
-                starts[count], stops[count] = start, stop
+            sentences[1, count], sentences[2, count] = start, stop
             count += 1
-        if rows.size:
-            rows[before:count] = row
+        sentences[0, before:count] = row
     return count
 
 
@@ -235,12 +226,14 @@ def _cut_text(
     text_start: int,
     text_stop: int,
     classes: Classes,
-    mates: npt.NDArray[np.int32],
-    starts: npt.NDArray[np.int64],
-    stops: npt.NDArray[np.int64],
+    mates: Int32s,
+    sentences: Int32s,
     count: int,
 ) -> int:
-    """Write the sentences of a text behind the first `count`; return how many there are then."""
+    """Write start and stop of the sentences of a text behind the first `count` sentences.
+
+    Return how many there are then.
+    """
     start, stop = np.uint64(text_start), np.uint64(text_stop)
     at, first, last = start, _NONE, start  # first, last: bounds of the sentence without spaces
     ended = pause = False  # whether the sentence may end here, and whether it stands at a …
@@ -266,8 +259,7 @@ def _cut_text(
             ended = False
         if is_line_end or (ended and not belongs):
             if first != _NONE:
-                if starts.size:
-                    starts[count], stops[count] = np.int64(first), np.int64(last)
+                sentences[1, count], sentences[2, count] = np.int64(first), np.int64(last)
                 count += 1
             first, ended = _NONE, False
         if opens:

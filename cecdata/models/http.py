@@ -99,6 +99,7 @@ class Endpoint:
     ) -> None:
         """`hint` ends the message about a request that is refused for an unknown reason.
 
+        `is_answer` says whether an object has what was asked for; without that it is asked again.
         Raises MissingPackageError, which names the extra, without httpx, UsageError for a URL, a
         key or a proxy's address that cannot be used.
         """
@@ -118,7 +119,7 @@ class Endpoint:
         self.troubles: dict[str, int] = {}
         # httpcore logs the headers of answers, and an endpoint may echo the key in them.
         logging.getLogger("httpcore").setLevel(logging.WARNING)
-        self._check()
+        self._check_address()
         self._via = ""
         self._client, self._turns = self._open_client(), asyncio.Semaphore(concurrency)
 
@@ -157,7 +158,8 @@ class Endpoint:
         """Return the text without the key, should an endpoint echo it."""
         return errors.hide_key(text, self._key)
 
-    def _check(self) -> None:
+    def _check_address(self) -> None:
+        """Raise UsageError for a key or a URL that cannot be used, or shows the key."""
         import httpx
 
         if self._key and not re.fullmatch("[!-~]+", self._key):
@@ -225,8 +227,8 @@ class Endpoint:
         trouble = ""
         for attempt in range(self._retries + 1):
             if attempt:
-                full = min(LONGEST_PAUSE_S, self._backoff_s * 2.0 ** (attempt - 1))
-                await asyncio.sleep(full * random.Random(f"{name}:{attempt}").uniform(0.5, 1.0))
+                pause_s = min(LONGEST_PAUSE_S, self._backoff_s * 2.0 ** (attempt - 1))
+                await asyncio.sleep(pause_s * random.Random(f"{name}:{attempt}").uniform(0.5, 1.0))
             await asyncio.sleep(max(0.0, self._free_at - time.monotonic()))
             try:
                 return await self._try(data)
@@ -300,6 +302,7 @@ class Endpoint:
         return Reply(self._hide_in(body) if self._key else body)
 
     def _hide_in(self, value: Any) -> Any:
+        """Return a JSON value without the key, wherever it may be in it."""
         if isinstance(value, str):
             return self.hide_key(value)
         if isinstance(value, dict):

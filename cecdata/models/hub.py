@@ -153,12 +153,17 @@ def load_pretrained(loader: Any, checkpoint: str, **settings: object) -> Any:
     if not with_info:
         return loaded
     model, info = loaded
-    if missing := sorted(info["missing_keys"]):  # transformers draws them at random, and goes on
+    _refuse_missing(checkpoint, sorted(info["missing_keys"]))
+    return model
+
+
+def _refuse_missing(checkpoint: str, tensors: list[str]) -> None:
+    """Raise InputError for missing tensors: transformers draws them at random, and goes on."""
+    if tensors:
         raise errors.InputError(
-            f"{checkpoint} lacks {len(missing)} of the model's tensors (such as {missing[0]}): "
+            f"{checkpoint} lacks {len(tensors)} of the model's tensors (such as {tensors[0]}): "
             "copy the complete checkpoint again, or name one that was trained for this task"
         )
-    return model
 
 
 def identify_checkpoint(checkpoint: str, model: object = None) -> dict[str, str]:

@@ -77,7 +77,8 @@ def _load(
     import transformers
 
     gguf = {key: value for key, value in settings.items() if key == "gguf_file"}
-    config = _load_causal_config(name, load_pretrained(transformers.AutoConfig, folder, **gguf))
+    config = load_pretrained(transformers.AutoConfig, folder, **gguf)
+    _check_config(name, config)
     if gguf:  # the head of the file could be read, and its weights are converted now
         say(f"{name} is read for the first time, which takes a minute or two")
     settings["dtype"] = _choose_dtype(name, config, place, dtype)
@@ -137,13 +138,14 @@ def _locate_gguf(name: str) -> Path | None:
     return files[0]
 
 
-def _load_causal_config(name: str, config: Any) -> Any:
+def _check_config(name: str, config: Any) -> None:
+    """Raise InputError for the settings of a model that is not causal, or that nobody can have."""
     from transformers import AutoModelForCausalLM
 
     architectures = config.architectures or []
-    causal = not architectures or any(a.endswith(_CAUSAL) for a in architectures)
+    is_causal = not architectures or any(name.endswith(_CAUSAL) for name in architectures)
     is_known = type(config) in AutoModelForCausalLM._model_mapping  # noqa: SLF001 - no public table
-    if not causal or not is_known or getattr(config, "is_encoder_decoder", False):
+    if not is_causal or not is_known or getattr(config, "is_encoder_decoder", False):
         raise InputError(
             f"{name} is not a causal language model "
             f"({', '.join(architectures) or type(config).__name__}): name one that predicts the "
@@ -152,7 +154,6 @@ def _load_causal_config(name: str, config: Any) -> Any:
     layers = getattr(config.get_text_config(), "num_hidden_layers", 0)
     if layers > _MOST_LAYERS:  # `_choose_dtype` makes them all
         raise InputError(f"{name}: no model has {layers:,} layers: copy or download it again")
-    return config
 
 
 def _choose_dtype(name: str, config: Any, device: str, wanted: str) -> torch.dtype:

@@ -66,18 +66,16 @@ class Tagger:
         loading.refuse_pointers(Path(checkpoint))
         config = hub.load_pretrained(transformers.AutoConfig, checkpoint)
         self._tokenizer = hub.load_pretrained(transformers.AutoTokenizer, checkpoint)
-        labels = any("TokenClassification" in a for a in (config.architectures or ()))
-        auto = (
-            transformers.AutoModelForTokenClassification
-            if labels
-            else transformers.AutoModelForMaskedLM
-        )
-        model = hub.load_pretrained(auto, checkpoint, dtype=dtype)
+        architectures = config.architectures or ()
+        classifies = any("TokenClassification" in name for name in architectures)
+        kind = "TokenClassification" if classifies else "MaskedLM"
+        loader = getattr(transformers, f"AutoModelFor{kind}")
+        model = hub.load_pretrained(loader, checkpoint, dtype=dtype)
         loading.check_finite(checkpoint, model)
         self.model = model.to(self._device).eval()
         self._ids: dict[str, int | None] = {}  # of characters
         self._threads = loading.choose_thread_count(self.model)
-        self._characters = self._map_outputs_to_characters(labels, config)
+        self._characters = self._map_outputs_to_characters(classifies, config)
         self.longest = min(max_length, int(config.max_position_embeddings))
         self.identity: Mapping[str, object] = {
             "kind": "tagger",
@@ -99,7 +97,11 @@ class Tagger:
             predicted = self._predict([encoded[index] for index in chosen])
             seconds = (time.perf_counter() - started) / len(chosen)
             return [
-                Tagged(self.changes(sources[index], encoded[index], *best), encoded[index], seconds)
+                Tagged(
+                    self.list_changes(sources[index], encoded[index], *best),
+                    encoded[index],
+                    seconds,
+                )
                 for index, best in zip(chosen, predicted, strict=True)
             ]
 
@@ -136,10 +138,11 @@ class Tagger:
     def _predict(self, batch: Sequence[Encoded]) -> list[tuple[list[int], list[float]]]:
         """Return the best id at each position of each sentence, and its probability."""
         torch = self._torch
-        width = max(len(e.tokens) for e in batch)
+        inputs = [encoded.tokens for encoded in batch]
+        width = max(map(len, inputs))
         pad = int(self._tokenizer.pad_token_id or 0)
-        ids = torch.tensor([e.tokens + [pad] * (width - len(e.tokens)) for e in batch])
-        mask = torch.tensor([[1] * len(e.tokens) + [0] * (width - len(e.tokens)) for e in batch])
+        ids = torch.tensor([tokens + [pad] * (width - len(tokens)) for tokens in inputs])
+        mask = torch.tensor([[1] * len(tokens) + [0] * (width - len(tokens)) for tokens in inputs])
         with loading.use_threads(self._threads), torch.inference_mode():
             logits = self.model(
                 input_ids=ids.to(self._device), attention_mask=mask.to(self._device)
@@ -148,7 +151,7 @@ class Tagger:
             probabilities = (top.values - logits.float().logsumexp(dim=-1)).exp()
         return list(zip(top.indices.tolist(), probabilities.tolist(), strict=True))
 
-    def changes(
+    def list_changes(
         self, source: str, encoded: Encoded, ids: list[int], probabilities: list[float]
     ) -> list[tuple[int, str, float]]:
         """Return (index, character, probability) of each character that the model would change."""
@@ -162,12 +165,15 @@ class Tagger:
                 changes.append((index, written, round(probabilities[position], 6)))
         return changes
 
-    def _map_outputs_to_characters(self, labels: bool, config: Any) -> dict[int, str]:
+    def _map_outputs_to_characters(self, classifies: bool, config: Any) -> dict[int, str]:
         """Return label or token id → the single character that it stands for."""
-        size = int(config.num_labels if labels else config.vocab_size)
-        names = self._tokenizer.convert_ids_to_tokens(range(len(self._tokenizer)))
-        table = dict(enumerate(names[:size]))
-        if labels and size != len(names):
-            table = {int(k): str(v) for k, v in config.id2label.items()}
-        bare = ((i, n.removeprefix("##") if len(n) > 2 else n) for i, n in table.items())
-        return {index: name for index, name in bare if len(name) == 1}
+        size = int(config.num_labels if classifies else config.vocab_size)
+        tokens = self._tokenizer.convert_ids_to_tokens(range(len(self._tokenizer)))
+        names = dict(enumerate(tokens[:size]))
+        if classifies and size != len(tokens):
+            names = {int(label): str(name) for label, name in config.id2label.items()}
+        bare = (  # without the mark of a token within a word
+            (number, name.removeprefix("##") if len(name) > 2 else name)
+            for number, name in names.items()
+        )
+        return {number: name for number, name in bare if len(name) == 1}

@@ -68,10 +68,7 @@ class Rewriter:
         with naming_file(name):
             passages = list(correct_document(self.corrector, document))
             starts = find_line_starts(document.source)
-            lines = [bisect_right(starts, passage.start) for passage in passages]
-            corrections = [
-                (line, passage.correction) for line, passage in zip(lines, passages, strict=True)
-            ]
+            corrections = [(bisect_right(starts, one.start), one.correction) for one in passages]
             for line, correction in corrections:
                 self.report(f"{name}, line {line}", correction.kept)
             edits = list_edits(passages)

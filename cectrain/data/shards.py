@@ -162,11 +162,6 @@ def view_ids(pairs: pa.RecordBatch | pa.Table) -> npt.NDArray[np.uint64]:
     return np.asarray(pairs.column("id")).view(np.uint64)
 
 
-def to_unsigned(ids: Sequence[int]) -> npt.NDArray[np.uint64]:
-    """Return the bits of ids as uint64."""
-    return np.array([number % 2**64 for number in ids], np.uint64)
-
-
 def is_in_tuning_part(ids: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
     """Return which sentences belong to the tuning part, a tenth of the training split, by id.
 

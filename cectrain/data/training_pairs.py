@@ -175,7 +175,7 @@ def _to_sentences(pairs: Sequence[Pair]) -> pa.RecordBatch:
     """Return the targets of pairs as a batch of the schema SENTENCE, without origins."""
     return pa.RecordBatch.from_arrays(
         [
-            pa.array(shards.to_unsigned([pair.id for pair in pairs]).view(np.int64)),
+            pa.array([pair.id for pair in pairs], pa.int64()),
             pa.array([pair.target for pair in pairs], pa.string()),
             pa.array([""] * len(pairs), pa.string()),
         ],

@@ -46,14 +46,12 @@ class Baseline:
         the left.
         """
         ppo, values_P = self._ppo, torch.zeros(len(rewards_P_L))
-        features_P_D = None
         if self.value is not None:
             features_P_D = self._gather_features(model, prompts)
             values_P = self.value.predict(features_P_D)
-        advantages_P_L = compute_advantages(rewards_P_L, ppo.baseline, values_P, ppo.whiten)
-        # After the advantages: V is frozen while it judges a batch (docs/paper.md row 3).
-        if self.value is not None and features_P_D is not None:
+            # Only then: V is frozen while it judges a batch (docs/paper.md row 3).
             self.value.fit(features_P_D, rewards_P_L.mean(dim=1))
+        advantages_P_L = compute_advantages(rewards_P_L, ppo.baseline, values_P, ppo.whiten)
         subtracted = compute_baselines(rewards_P_L, ppo.baseline, values_P)
         return advantages_P_L, {
             "zero_advantage_share": zero_advantage_share(rewards_P_L),

@@ -95,8 +95,7 @@ def make_near_miss(pair: Pair, rng: np.random.Generator) -> str:
     ]
     if not replaceable:  # the error is an inserted symbol: change another character instead
         return make_over_correction(pair.target, rng)
-    position = replaceable[int(rng.integers(len(replaceable)))]
-    return _put_homophone(pair.target, position, rng)
+    return _put_homophone(pair.target, replaceable, rng)
 
 
 def make_over_correction(text: str, rng: np.random.Generator) -> str:
@@ -107,7 +106,7 @@ def make_over_correction(text: str, rng: np.random.Generator) -> str:
     replaceable = [position for position, sign in enumerate(text) if list_homophones(sign)]
     if not replaceable:
         return text[:-1]
-    return _put_homophone(text, replaceable[int(rng.integers(len(replaceable)))], rng)
+    return _put_homophone(text, replaceable, rng)
 
 
 def draw_groups(
@@ -125,7 +124,8 @@ def draw_groups(
     return columns_P_L
 
 
-def _put_homophone(text: str, position: int, rng: np.random.Generator) -> str:
-    """Return a text with a likely homophone of the character at `position`."""
+def _put_homophone(text: str, replaceable: Sequence[int], rng: np.random.Generator) -> str:
+    """Return a text with a likely homophone of the character at one of these positions."""
+    position = replaceable[int(rng.integers(len(replaceable)))]
     others = list_homophones(text[position])[:_LIKELIEST]
     return text[:position] + others[int(rng.integers(len(others)))] + text[position + 1 :]

@@ -1,3 +1,4 @@
+# ruff: noqa: N806 - axes are in the names
 """The reward function of the trainer: read the candidates, embed each text once, reward groups."""
 
 from __future__ import annotations
@@ -60,23 +61,14 @@ class GroupReward:
         self, sources: Sequence[str], targets: Sequence[str], groups: Sequence[Sequence[str]]
     ) -> Batch:
         """Return the groups with their embeddings, where there is an encoder."""
-        vectors = () if self._encoder is None else self._embed(groups, targets)
-        return Batch(self._config, sources, targets, groups, *vectors)
-
-    def _embed(
-        self, groups: Sequence[Sequence[str]], targets: Sequence[str]
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return the embeddings of candidates [P, L, D] and targets [P, D], each text once."""
+        if self._encoder is None:
+            return Batch(self._config, sources, targets, groups)
         texts = sorted({*targets}.union(*groups))
-        vector_of = dict(zip(texts, self._encode(texts), strict=True))
-        candidates = np.array([[vector_of[text] for text in group] for group in groups])
-        return candidates, np.stack([vector_of[target] for target in targets])
-
-    def _encode(self, texts: Sequence[str]) -> FloatArray:
-        """Return the vectors of texts, [texts, D] float64."""
-        assert self._encoder is not None
         vectors = np.asarray(self._encoder.encode(texts), dtype=np.float64)
-        return vectors.reshape(len(texts), self._encoder.dimension)
+        vector_of = dict(zip(texts, vectors, strict=True))
+        candidates_P_L_D = np.array([[vector_of[text] for text in group] for group in groups])
+        targets_P_D = np.stack([vector_of[target] for target in targets])
+        return Batch(self._config, sources, targets, groups, candidates_P_L_D, targets_P_D)
 
 
 def read_text(completion: object) -> str:

@@ -164,10 +164,8 @@ def _compute_log_probs(policy: Policy, pairs: Sequence[Pair], temperature: float
 
 
 # columns of TRL's batch with a value for each token
-_OF_PROMPTS = ("prompt_ids", "prompt_mask")
-_OF_CANDIDATES = (
-    "completion_ids", "completion_mask", "old_per_token_logps", "sampling_per_token_logps",
-)  # fmt: skip
+_PROMPTS = ("prompt_ids", "prompt_mask")
+_ANSWERS = ("completion_ids", "completion_mask", "old_per_token_logps", "sampling_per_token_logps")
 _TINY = 1e-6  # smaller advantages are rounding errors of 0
 
 
@@ -217,9 +215,9 @@ def _trim_padding(batch: dict[str, Any]) -> dict[str, Any]:
     """Return the batch without columns of padding: left of prompts, right of completions."""
     first = int((batch["prompt_mask"].sum(dim=0) > 0).long().argmax())
     longest = int(batch["completion_mask"].sum(dim=1).max())
-    for name in _OF_PROMPTS:
+    for name in _PROMPTS:
         batch[name] = batch[name][:, first:]
-    for name in _OF_CANDIDATES:
+    for name in _ANSWERS:
         if batch.get(name) is not None:
             batch[name] = batch[name][:, :longest]
     return batch

@@ -87,7 +87,7 @@ def test_upper_case_survives_a_lower_casing_vocabulary(bert):
     system = tagger(bert)
     encoded = system.tagger.encode("A好")
     sure = [1.0] * len(encoded.tokens)
-    assert system.tagger.changes("A好", encoded, encoded.tokens, sure) == []
+    assert system.tagger.list_changes("A好", encoded, encoded.tokens, sure) == []
 
 
 def test_a_token_classifier_and_relms_form_run_too(tmp_path, bert):

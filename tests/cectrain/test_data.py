@@ -129,6 +129,10 @@ def test_limits_apply_only_to_what_is_used():
     assert config.load("paper", ["ppo.updates=0", "ppo.accumulation=5"]).ppo.accumulation == 5
 
 
+def unsigned_ids(pairs):
+    return np.array([pair.id for pair in pairs], np.int64).view(np.uint64)
+
+
 def test_the_tuning_part_is_not_trained_on(dataset, tmp_path):
     """The tuning part is a tenth of the training split for every seed, and no pair of it is trained
     on."""
@@ -153,7 +157,7 @@ def test_as_many_pairs_are_held_out_as_are_short_enough(dataset, tuning):
     split = "train" if tuning else "validation"
     everything = shards.sample(dataset, split, 10**6, 3)
     if tuning:
-        kept = shards.is_in_tuning_part(shards.to_unsigned([pair.id for pair in everything]))
+        kept = shards.is_in_tuning_part(unsigned_ids(everything))
         everything = [pair for pair, keep in zip(everything, kept, strict=True) if keep]
     limit = sorted(pair.length for pair in everything)[len(everything) // 4]
     short = [pair for pair in everything if pair.length <= limit]
@@ -173,7 +177,7 @@ def test_constants_are_chosen_on_pairs_that_are_trained_on(dataset, encoder, tmp
     """The diagnosis of a run has the first of the short pairs, without those that are held out."""
     everything = shards.sample(dataset, "train", 10**6, 42)
     limit = sorted(pair.length for pair in everything)[len(everything) // 4]
-    parts = shards.is_in_tuning_part(shards.to_unsigned([pair.id for pair in everything]))
+    parts = shards.is_in_tuning_part(unsigned_ids(everything))
     held_out = parts if tuning else np.zeros_like(parts)
     left = [p for p, out in zip(everything, held_out, strict=True) if p.length <= limit and not out]
     settings = ["diagnose_pairs=12", f"policy.max_chars={limit}", f"data.tuning={tuning}".lower()]

@@ -63,7 +63,7 @@ class _Dialect:
 def _find_dialect(lines: Sequence[str], usual: str, text: str | None) -> _Dialect:
     """Return the dialect of a file that begins with these lines; see `_find_delimiter`."""
     header = lines[0] if lines else ""
-    delimiter, guessed = _find_delimiter(header, lines, usual, text)
+    delimiter, guessed = _find_delimiter(lines, usual, text)
     bare = re.search(rf"{re.escape(delimiter)}(?! )", header)
     spaces = delimiter != "\t" and f"{delimiter} " in header and not bare
     quoted = delimiter != "\t" or _is_quoted(lines)
@@ -71,14 +71,13 @@ def _find_dialect(lines: Sequence[str], usual: str, text: str | None) -> _Dialec
     return _Dialect(delimiter, quoting, spaces, guessed)
 
 
-def _find_delimiter(
-    header: str, lines: Sequence[str], usual: str, text: str | None
-) -> tuple[str, bool]:
+def _find_delimiter(lines: Sequence[str], usual: str, text: str | None) -> tuple[str, bool]:
     """Return the delimiter of a file that begins with these lines, and whether it is a guess.
 
     `usual` is that of the format; a column `text` that it does not separate shows another. Without
     `text`, tabs separate the columns of a file of tabs, whatever else is in it.
     """
+    header = lines[0] if lines else ""
     if match := SEP.fullmatch(header.strip()):
         return match[1], False
     if len(_split_header(header, usual)) > 1 or (text is None and usual == "\t"):
