@@ -27,8 +27,7 @@ _NAME = re.compile(r"checkpoint-(\d+)")
 def save_checkpoint(folder: Path, fill: Callable[[Path], None], step: int) -> None:
     """Let `fill` write the files of a checkpoint; `folder` appears complete or not at all.
 
-    The proof keeps `step`. Raises DiskFullError or CecError with the path; older checkpoints stay
-    as they are.
+    The proof keeps `step`. Raises DiskFullError or CecError with the path; older checkpoints stay.
     """
     staged = folder.parent / f".{folder.name}.tmp"
     with naming_errors(folder):
@@ -60,11 +59,9 @@ def naming_full_disk(folder: Path) -> Iterator[None]:
 def seal_folder(folder: Path, step: int) -> None:
     """Write the proof of a folder's files, after all of them are on the disk."""
     files = {}
-    for path in sorted(folder.rglob("*")):
-        if not path.is_file() or path.name == PROOF:
-            continue
-        record = durable.sha256_of(path)
-        files[path.relative_to(folder).as_posix()] = [record.sha256, record.bytes]
+    paths = (path for path in folder.rglob("*") if path.is_file() and path.name != PROOF)
+    for path in sorted(paths):
+        files[path.relative_to(folder).as_posix()] = _prove_file(path)
     with naming_errors(folder):
         sync_files(folder)
     durable.write_bytes(folder / PROOF, seal_object({"files": files, "step": step}))
@@ -79,16 +76,16 @@ def read_step(folder: Path) -> int | None:
         files, step = body["files"], body["step"]
         if not isinstance(files, dict) or not isinstance(step, int):
             return None
-        whole = all(_is_whole(folder / name, proof) for name, proof in files.items())
+        whole = all(_prove_file(folder / name) == proof for name, proof in files.items())
     except (OSError, ValueError, KeyError):
         return None
     return step if whole else None
 
 
-def _is_whole(path: Path, proof: Json) -> bool:
-    """Return whether a file has the digest and the size of its proof."""
+def _prove_file(path: Path) -> list[Json]:
+    """Return the digest and the size of a file."""
     record = durable.sha256_of(path)
-    return proof == [record.sha256, record.bytes]
+    return [record.sha256, record.bytes]
 
 
 def find_newest(

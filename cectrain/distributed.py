@@ -18,7 +18,6 @@ _TIMEOUT = timedelta(minutes=30)  # of a collective operation; transformers take
 
 
 def count_processes() -> int:
-    """Return the number of processes that the launcher started."""
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 

@@ -41,8 +41,7 @@ def save(path: Path, kind: str, about: Mapping[str, object], arrays: Mapping[str
 def load(path: Path, kind: str, mend: str) -> tuple[dict[str, Any], dict[str, Array]]:
     """Return the note and the arrays of a file; `kind` is what `save` was told.
 
-    Raises `InputError`, whose message ends with `mend`, where the file is missing, damaged or of
-    another kind.
+    Raises `InputError`, ending with `mend`, for a file that is missing, damaged or of another kind.
     """
     try:
         with path.open("rb") as raw:

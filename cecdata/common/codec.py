@@ -57,8 +57,7 @@ def encode(value: object) -> Json:
 def decode(cls: type[T], value: Json, where: str) -> T:
     """Return an instance of the dataclass `cls`.
 
-    Raises MalformedError, such as "point.x must be a whole number, not '1'", for a wrong type or a
-    missing key.
+    Raises MalformedError, as in "point.x must be a whole number, not '1'", also for a missing key.
     """
     value = _require_object(value, where)
     key: Any = cls
@@ -184,8 +183,7 @@ def is_sealed(data: bytes) -> bool:
 def unseal_object(data: bytes) -> dict[str, Json]:
     """Return the object without its seal.
 
-    Raises ValueError for bytes that are not JSON, for a value that is not an object, and for one in
-    which a bit was changed.
+    Raises ValueError for what is not a JSON object, and for one in which a bit was changed.
     """
     document = parse(data)
     if not isinstance(document, dict):

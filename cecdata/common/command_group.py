@@ -58,7 +58,6 @@ class LazyGroup(click.Group):
         self.table = {name: entry for group in table.values() for name, entry in group.items()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """Return the names in the order of the table."""
         return list(self.table)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
@@ -255,8 +254,7 @@ def _has_reader_gone() -> bool:
 def _check_arguments(words: list[str]) -> None:
     """Raise UsageError for a word that is not valid UTF-8, or is empty and no text.
 
-    An empty name of a file would mean the working directory. `--check` takes the names of a
-    repository as they are.
+    An empty name would mean the working directory. `--check` takes names of files as they are.
     """
     checks = words[:1] == ["correct"] and "--check" in words
     for place, word in enumerate(words, 1):

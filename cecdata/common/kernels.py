@@ -211,7 +211,9 @@ class KernelCache(NullCache):  # type: ignore[misc]  # numba is untyped
         for folder in _folders(self._source):
             with contextlib.suppress(OSError):
                 _write_atomically(folder / name, hashlib.sha256(body).digest() + body)
-                self._remove_older(folder)
+                for path in folder.glob(f"{self._family}*.kernel"):
+                    if not path.name.startswith(self._stem):  # compiled from other sources
+                        path.unlink(missing_ok=True)
                 return
         _say_once(
             "Warning: compiled code cannot be kept, because the folder of the package and the "
@@ -223,12 +225,6 @@ class KernelCache(NullCache):  # type: ignore[misc]  # numba is untyped
         machine = codegen.magic_tuple()  # type: ignore[attr-defined]
         key = hashlib.sha256(repr((sig, machine)).encode()).hexdigest()
         return f"{self._stem}{key[:16]}.kernel"
-
-    def _remove_older(self, folder: Path) -> None:
-        """Remove what was compiled from other sources."""
-        for path in folder.glob(f"{self._family}*.kernel"):
-            if not path.name.startswith(self._stem):
-                path.unlink(missing_ok=True)
 
 
 def _read_kernel(path: Path, sig: object) -> tuple[object, ...] | None:
@@ -266,7 +262,6 @@ def _folders(source: Path) -> Iterator[Path]:
 
 @cache
 def _say_once(text: str) -> None:
-    """Print a line that no later call repeats."""
     say(text)
 
 

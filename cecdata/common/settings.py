@@ -33,8 +33,7 @@ def option(default: T, meaning: str, **settings: object) -> T:
 def read_recipe(recipe: str, package: str, shipped: Collection[str]) -> dict[str, object]:
     """Return the tree of a recipe that `package` ships under that name, or of a path to a .toml.
 
-    Raises UsageError for an unknown name, and InputError for a file that cannot be read or is not
-    TOML.
+    Raises UsageError for an unknown name, and InputError for a file that cannot be read as TOML.
     """
     require(isinstance(recipe, str), "recipe", recipe, "a name, or a path in a str")
     if recipe in shipped:

@@ -127,12 +127,10 @@ class Store:
                 raise
 
     def read(self, name: str) -> bytes:
-        """Return the bytes of an object."""
         with self.open_object(name) as file:
             return bytes(file.read())
 
     def remove(self, name: str) -> None:
-        """Remove an object."""
         with self._naming(name):
             self._files.delete_file(self._find_path(name))
 

@@ -23,26 +23,20 @@ SEP = re.compile('"?sep=(.)"?')  # what Excel writes before the header of a tabl
 def read_text(path: Path) -> str:
     """Return the text of a file in UTF-8, or in UTF-16 with a byte order mark, as Excel writes it.
 
-    Raises InputError where it is neither.
+    A carriage return ends a line, and becomes a line feed, where the file has no line feed. Raises
+    InputError where it is in neither encoding.
     """
     try:
-        return decode_text(path.read_bytes())
+        data = path.read_bytes()
+        text = data.decode(guess_encoding(data))
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} {explain_unreadable(error)}") from error
+    return text if "\n" in text else text.replace("\r", "\n")
 
 
 def read_text_lines(path: Path) -> list[str]:
     """Return the lines of a file as `read_text` reads it; only an editor's line ends count."""
     return re.split("\r\n?|\n", read_text(path))
-
-
-def decode_text(data: bytes) -> str:
-    """Return the text of a whole file; raise UnicodeDecodeError where it is no such text.
-
-    A carriage return ends a line, and becomes a line feed, where the file has no line feed.
-    """
-    text = data.decode(guess_encoding(data))
-    return text if "\n" in text else text.replace("\r", "\n")
 
 
 def guess_encoding(head: bytes) -> str:

@@ -63,9 +63,8 @@ def look_alikes() -> dict[int, int]:
 def classify_treatments() -> npt.NDArray[np.uint8]:
     """Return the class of every code point below TABLE_SIZE, shape (TABLE_SIZE,).
 
-    SLOW is every character that is removed, folded or forbidden, and every one that NFC might
-    change: one with a non-zero combining class, one that is not its own NFC, and the second part of
-    a composition.
+    SLOW is every character that is removed, folded or forbidden, and every one that NFC may change:
+    one with a combining class, one that is not its own NFC, and the second part of a composition.
     """
     table = np.zeros(TABLE_SIZE, dtype=np.uint8)
     # as in a pattern's class: single characters, and ranges with a hyphen

@@ -1,7 +1,6 @@
 """The identity of sentences: their ids, and which of them are held out.
 
-Two different sentences with the same id would count as one; among 38 M sentences the probability of
-any such collision is 4e-5.
+Two sentences with one id would count as one; among 38 M sentences the probability of that is 4e-5.
 """
 
 from __future__ import annotations

@@ -82,10 +82,7 @@ def _find_named(name: str, form: str | None) -> list[Source]:
 
 
 def _check_file(path: Path, label: str | None = None, form: str | None = None) -> Source:
-    """Return a file as a source; raise InputError where it cannot be read.
-
-    `label` is its name in messages, `form` the format that the user named.
-    """
+    """Return a file, `label` in messages, in the format `form`; raise InputError if unreadable."""
     if _NOT_UTF8.search(str(path)):
         raise InputError(f"{str(path)!a}: the file's name is not valid UTF-8: rename it")
     format_of_suffix, compression, suffix = parse_suffixes(path)
@@ -197,8 +194,7 @@ def _list_folder(folder: Path) -> list[Source]:
     """Return the files of a folder, sorted by name.
 
     Of a Hugging Face dataset they are `data/*.parquet`, or all *.parquet files beside a
-    `README.md`; of any other folder all files below it. A file that cannot be read there is
-    rejected with its reason.
+    `README.md`; of any other folder all files below it. An unreadable one there has a `problem`.
     """
     paths = sorted((folder / "data").glob("*.parquet"))
     if not paths and (folder / "README.md").is_file():
@@ -218,8 +214,7 @@ def _list_folder(folder: Path) -> list[Source]:
 def list_files_below(folder: Path) -> list[Path]:
     """Return the files below a folder, sorted; hidden files and folders are skipped.
 
-    Each folder is visited once, so that a cycle of links ends. Raises InputError for a folder that
-    cannot be read.
+    Each is visited once, so that a cycle of links ends. Raises InputError for an unreadable one.
     """
 
     def refuse(error: OSError) -> None:

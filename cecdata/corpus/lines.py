@@ -133,5 +133,4 @@ def _is_han_in_utf8(chunk: bytes) -> bool:
 
 
 def number_lines(first: int, count: int) -> npt.NDArray[np.int64]:
-    """Return `count` line numbers from `first` on."""
     return np.arange(first, first + count, dtype=np.int64)

@@ -165,14 +165,8 @@ def map_forms() -> dict[int, str]:
 
 @functools.cache
 def make_judged_pattern() -> str:
-    """Return a character class, for RE2 and `re`, of all keys of `map_forms`."""
-    ranges: list[list[int]] = []
-    for code in sorted(map_forms()):
-        if ranges and code == ranges[-1][1] + 1:
-            ranges[-1][1] = code
-        else:
-            ranges.append([code, code])
-    return "[" + "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges) + "]"
+    """Return a character class of all keys of `map_forms`, none of which RE2 reads as a sign."""
+    return f"[{''.join(map(chr, map_forms()))}]"
 
 
 def fold_for_judging(text: pa.Array) -> pa.Array:

@@ -1,8 +1,7 @@
 """Rows of sentences as people keep them: tables of tabs or commas, quoted or not, and records.
 
-Every command that reads pairs, benchmarks or predictions from a file does it here, by the readers
-of the formats of a corpus. Beside these, a table need not name its columns, and what is no sound
-row ends the reading.
+Every command reads pairs, benchmarks and predictions here, by the readers of the formats of a
+corpus. But a table need not name its columns, and a row that is not sound ends the reading.
 """
 
 from __future__ import annotations
@@ -22,26 +21,22 @@ from cecdata.common.text import guess_encoding, read_text
 if TYPE_CHECKING:
     from cecdata.corpus.sources import Record
 
-# Names of columns in a header line and in records; messages name them in this order.
+# Role of a text → its names in a header line and in records; messages name them in this order.
 # `origin` is not one of them: in this project's datasets it names the corpus of a sentence.
-SOURCE_NAMES = (
-    "source", "src", "original_text", "original", "wrong", "incorrect", "input", "text", "sentence",
-    "原文", "原句", "错句", "错误句子", "错误文本", "错误", "输入", "文本", "句子",
-)  # fmt: skip
-REFERENCE_NAMES = (
-    "reference", "target", "tgt", "correct_text", "corrected", "correct", "right", "output",
-    "正句", "正确句子", "正确文本", "改正", "修改后", "参考", "答案", "正确",
-)  # fmt: skip
-PREDICTION_NAMES = (
-    "prediction", "predict", "pred", "hypothesis", "output", "answer", "预测", "输出",
-)  # fmt: skip
-ID_NAMES = ("id", "sid", "index", "编号", "序号")
 NAMES = {
-    "id": ID_NAMES,
-    "source": SOURCE_NAMES,
-    "target": REFERENCE_NAMES,
-    "prediction": PREDICTION_NAMES,
-}
+    "id": ("id", "sid", "index", "编号", "序号"),
+    "source": (
+        "source", "src", "original_text", "original", "wrong", "incorrect", "input", "text",
+        "sentence", "原文", "原句", "错句", "错误句子", "错误文本", "错误", "输入", "文本", "句子",
+    ),
+    "target": (
+        "reference", "target", "tgt", "correct_text", "corrected", "correct", "right", "output",
+        "正句", "正确句子", "正确文本", "改正", "修改后", "参考", "答案", "正确",
+    ),
+    "prediction": (
+        "prediction", "predict", "pred", "hypothesis", "output", "answer", "预测", "输出",
+    ),
+}  # fmt: skip
 
 #: the columns of a table of pairs whose first line does not name them
 PAIRS = {2: ("source", "target"), 3: ("id", "source", "target")}
@@ -132,7 +127,8 @@ def _read_mappings(path: Path, form: str, needed: Sequence[str]) -> Iterator[Tex
         where = f"{path}, {unit} {row}"
         if not isinstance(record, Mapping):
             raise InputError(f"{where} must be an object, not a {type(record).__name__}")
-        source = next((v for name in SOURCE_NAMES if isinstance(v := record.get(name), str)), None)
+        sources = (record.get(name) for name in NAMES["source"])
+        source = next((text for text in sources if isinstance(text, str)), None)
         stated = {"id": read_id(record), "source": source}
         texts = {role: text for role, text in stated.items() if text is not None}
         texts |= {role: read_text_under(record, NAMES[role], where) for role in needed}
@@ -204,7 +200,7 @@ def read_id(record: Mapping[str, object]) -> str | None:
 
     In shards the variants of one sentence share an id: with `copy` it identifies the pair.
     """
-    name = next((str(record[key]) for key in ID_NAMES if record.get(key) is not None), None)
+    name = next((str(record[key]) for key in NAMES["id"] if record.get(key) is not None), None)
     return f"{name}-{record['copy']}" if name is not None and "copy" in record else name
 
 

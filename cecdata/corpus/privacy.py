@@ -43,9 +43,9 @@ class Rule:
     """
 
     placeholder: str
-    trace: re.Pattern[str]
-    pattern: re.Pattern[str]
-    holds: Callable[[str], bool]
+    trace: str
+    pattern: str
+    holds: Callable[[str], bool] = lambda _: True
 
 
 def mask_text(text: str) -> str:
@@ -64,7 +64,7 @@ def mask_text(text: str) -> str:
 
 def mask_column(text: pa.Array) -> pa.Array:
     """Mask the texts of a column; those without a trace stay unchanged."""
-    traces = "|".join(f"(?:{rule.trace.pattern})" for rule in RULES)
+    traces = "|".join(f"(?:{rule.trace})" for rule in RULES)
     chosen = pc.match_substring_regex(fold_for_judging(text), traces)
     if not pc.any(chosen).as_py():
         return text
@@ -77,7 +77,8 @@ def _mask_once(text: str) -> str:
     judged = _Judged(text)
     names: set[str] = set()
     for rule in RULES:
-        matches = rule.pattern.finditer(judged.form) if rule.trace.search(judged.form) else ()
+        is_possible = re.search(rule.trace, judged.form)
+        matches = re.finditer(rule.pattern, judged.form) if is_possible else ()
         confirmed = [match for match in matches if rule.holds(match["it"])]
         if rule.placeholder == "<NAME>":
             names.update(match["it"] for match in confirmed)
@@ -146,26 +147,14 @@ def is_card(text: str) -> bool:
     return in_range and (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
 
 
-def _make_rule(
-    placeholder: str, trace: str, pattern: str, holds: Callable[[str], bool] = lambda _: True
-) -> Rule:
-    """Return a rule of patterns that are not compiled yet; by default every match holds."""
-    return Rule(placeholder, re.compile(trace), re.compile(pattern), holds)
-
-
-def _refuse_behind(labels: str) -> str:
-    """Return the pattern of a place behind none of these labels, with a sign or without one.
-
-    `labels` are separated by |. A pattern looks back by a fixed length, so each pair has its own.
-    """
-    signs = ("", "：", ":", "是", "为", " ")
-    return "".join(rf"(?<!{label}{sign})" for label in labels.split("|") for sign in signs)
-
-
 _IS = r'["”]?[ ]?[是为]?[ ]?[：:（(=#→|【\[-]?[ ]?["“]?'  # between a label and its value
 _NO_NAME = "何对向和跟的地得在是有给被让与为把"
 # Eleven digits after one of these labels are no telephone number, although they begin like one.
-_NO_PHONE = _refuse_behind("单号|编号|流水号|序列号|批号|货号|型号|订单|运单")
+_NO_PHONE = "".join(
+    rf"(?<!{label}{sign})"  # one each, because a pattern looks back by a fixed length
+    for label in ("单号", "编号", "流水号", "序列号", "批号", "货号", "型号", "订单", "运单")
+    for sign in ("", "：", ":", "是", "为", " ")
+)
 _GAP = r"[ \-−./·•_]{0,2}"  # between the groups of a number
 _WIDE_GAP = "[ \u3000−./~～*·•_-]{0,3}"  # the same, where the groups have few sizes
 _ANY_GAP = r"[ \-−./·•_,，、:：;；|()（）…+=]{0,3}"  # in a number that its digits prove
@@ -227,7 +216,7 @@ _START = '(?:^|(?<=[，。；、 “"（(]))'
 RULES: tuple[Rule, ...] = (
     # A local part has at most 64 octets (RFC 5321): without the limit a long run of letters takes
     # time proportional to the square of its length.
-    _make_rule(
+    Rule(
         "<EMAIL>",
         r"@|%40|艾特|[\[(（【<{][ ]?(?:at|AT)| (?:at|AT) ",
         rf"(?P<it>[{_LETTER}][{_LETTER}._%+'~&-]{{0,63}}(?:{_AT}{_HOST}(?:{_DOT}{_HOST}){{1,5}}"
@@ -236,27 +225,27 @@ RULES: tuple[Rule, ...] = (
         rf"|(?:(?<![{_HAN}])|(?<=[箱是为到给件]))[{_HAN}]{{1,4}}@(?:{_HOST}\.)?[{_HAN}{_LETTER}-]{{1,12}}"
         r"\.(?:中国|公司|网络|com|cn|net|org)(?![0-9A-Za-z]))",
     ),
-    _make_rule(
+    Rule(
         "<ID>",
         rf"(?:{_HAN_DIGIT}{_ANY_GAP}){{17}}",
         rf"{_EDGE}(?P<it>{_HAN_DIGIT}(?:{_ANY_GAP}{_HAN_DIGIT}){{16}}{_ANY_GAP}"
         rf"(?:{_HAN_DIGIT}|[Xx×ΧХ]))(?![A-Za-z])(?!{_HAN_DIGIT})",
         is_resident_id,
     ),
-    _make_rule(
+    Rule(
         "<ID>",
         "身份证",
         rf"身份证(?:号码?|件号码?|明号码?)?{_IS}"
         rf"(?P<it>{_HAN_DIGIT}(?:{_ANY_GAP}{_HAN_DIGIT}){{14}})(?![A-Za-z])(?!{_HAN_DIGIT})",
         lambda text: _is_date("19" + _to_ascii_digits(text)[6:12]),  # of 15 digits
     ),
-    _make_rule(
+    Rule(
         "<CARD>",
         rf"[3-6](?:{_GAP}[0-9]){{14}}",
         rf"{_EDGE}(?P<it>[3-6](?:{_GAP}[0-9]){{14,18}})(?![0-9A-Za-z])",
         is_card,
     ),
-    _make_rule(
+    Rule(
         "<PHONE>",
         rf"1{_WIDE_GAP}[3-9]|{_IN_HAN}",
         rf"(?:{_EDGE}|(?<=[Tt][Ee][Ll])|(?<=[Tt][Ee][Ll]\.)|(?<=[VvWw][Xx])){_NO_PHONE}"
@@ -265,7 +254,7 @@ RULES: tuple[Rule, ...] = (
         rf"|{_IN_HAN})){_END}(?!{_HAN_DIGIT})",
         lambda text: not re.match(rf"{_YEAR}[^0-9]+{_YEAR}\b", text),
     ),
-    _make_rule(
+    Rule(
         "<PHONE>",
         r"0[0-9]{2,3}[ )）./-]|[48]00[0-9]?[ .-]|86|[+][0-9]",
         rf"{_EDGE}{_NO_PHONE}(?P<it>"
@@ -277,26 +266,26 @@ RULES: tuple[Rule, ...] = (
         r"|0[1-9][0-9]{1,2}[./][0-9]{4}[ .-]?[0-9]{4}|09[0-9]{2}-[0-9]{3}-[0-9]{3}"
         rf"|{_HOTLINE}|[48]00\.[0-9]{{3}}\.[0-9]{{4}}){_END}",
     ),
-    _make_rule(
+    Rule(
         "<PHONE>",
         r"(?:[+]|008)(?:[0-9][ ()-]{0,2}){8}",
         rf"(?<![0-9A-Za-z])(?P<it>(?:\+[1-9][0-9]{{0,2}}|00(?:85[23]|886))"
         rf"(?:[ -]?\(?[0-9]{{1,5}}\)?){{2,5}}){_END}",
         lambda text: 8 <= sum(map(str.isdigit, text)) <= 15,
     ),
-    _make_rule(
+    Rule(
         "<PHONE>",
         _CALL,
         rf"{_CALL}{_IS}(?P<it>0?[0-9]{{0,3}}[ -]?{_LANDLINE}"
         rf"|[48]00[0-9]{{7}}){_END}",
     ),
-    _make_rule(
+    Rule(
         "<QQ>",
         "[Qq][ ]?[Qq群]|扣[扣群]|球球|秋秋|企鹅号|加[Qq扣]",
         rf"(?:[Qq][ ]?[Qq群]|扣[扣群]|球球|秋秋|企鹅号|加[Qq扣])[ ]?[群号码帐账]{{0,3}}{_IS}"
         r"(?P<it>[1-9](?:[ -]?[0-9]){4,10})(?![0-9A-Za-z])",
     ),
-    _make_rule(
+    Rule(
         "<WECHAT>",
         _WECHAT,
         rf"(?:{_WECHAT})[ ]?(?:号码?|ID|id|账号|帐号)?码?{_IS}"
@@ -306,7 +295,7 @@ RULES: tuple[Rule, ...] = (
         lambda text: not text.isalpha(),
     ),
     *(
-        _make_rule(
+        Rule(
             "<ADDR>",
             rf"{_STREET}{_NUMBER}[号弄组#]|{_ESTATE}{_NUMBER}(?:号楼|栋|幢|座)",
             rf"{before}(?P<it>{place})(?![线码])",
@@ -321,7 +310,7 @@ RULES: tuple[Rule, ...] = (
             ),
         )
     ),
-    _make_rule(
+    Rule(
         "<NAME>",
         "我叫|我的名字|[姓户][ ]?名|[系件货请表办][ ]?人",
         '(?:(?:我的名字[叫是]|(?:我叫|姓[ ]?名|联[ ]?系[ ]?人|收[件货]人)"?[ ]?[是为]?|'
@@ -329,13 +318,13 @@ RULES: tuple[Rule, ...] = (
         '(?!(?<![：:=|【"“叫是为 ])[于任常易方高]))'
         rf"(?P<it>{_SURNAME}[ ]?[{_HAN}]{{1,2}})(?=$|[，。；！？、,.;/】()（）”\"\s先女小<])",
     ),
-    _make_rule(
+    Rule(
         "<NAME>",
         "联系",
         rf"联系(?!方式|方法)(?P<it>{_SURNAME}[{_HAN}]{{1,2}}?)"
         r"(?=[，, ：:（(]{0,2}(?:电话|手机|微信|QQ|<PHONE>))",
     ),
-    _make_rule(
+    Rule(
         "<NAME>",
         "先生|女士|小姐",
         rf"(?:^|(?<=[^{_HAN}])|(?<=[找给向是叫由让请被和与跟对为到于]))"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -99,16 +100,17 @@ def read_sources(
     read. A bad row is in `Rows.rejected` with its reason; a bad file raises InputError.
     """
     parts: list[Rows] = []
-    rows = size = 0
+    rows = size = 0  # of the parts; the size is in bytes
     for part in _read_up_to_limit(sources, text_column, limit, batch_rows, report):
-        more_rows = part.batch.num_rows + part.rejected.num_rows
-        more = part.batch.nbytes + part.rejected.nbytes
-        full = rows + more_rows > batch_rows or size + more > _JOINED_BYTES
-        if parts and (full or len(parts) == _JOINED_PIECES):
+        rows += part.batch.num_rows + part.rejected.num_rows
+        size += part.batch.nbytes + part.rejected.nbytes
+        is_too_large = rows > batch_rows or size > _JOINED_BYTES
+        if parts and (is_too_large or len(parts) == _JOINED_PIECES):
             yield _join_rows(parts)
-            parts, rows, size = [], 0, 0
+            parts = []
+            rows = part.batch.num_rows + part.rejected.num_rows
+            size = part.batch.nbytes + part.rejected.nbytes
         parts.append(part)
-        rows, size = rows + more_rows, size + more
     if parts:
         yield _join_rows(parts)
 
@@ -121,21 +123,20 @@ def _read_up_to_limit(
     report: Callable[[FileReport], object],
 ) -> Iterator[Rows]:
     """Yield the rows of the formats' readers, up to `limit`; no part has rows of two files."""
-    left = limit
+    left = sys.maxsize if limit is None else limit
     for source in sources:
-        if left is not None and left <= 0:
+        if left <= 0:
             return
         counts = FileReport(source.label, continues=source.before > 0)
         for step in _read_source(source, text_column, batch_rows, counts):
-            rows = step if left is None else _take_first_rows(step, left)
+            rows = _take_first_rows(step, left)
             size = rows.batch.num_rows + rows.rejected.num_rows
             counts.rows += size
             counts.rejected.update(count_values(rows.rejected["reason"]))
             yield rows
-            if left is not None:
-                left -= size
-                if left <= 0:
-                    break
+            left -= size
+            if left <= 0:
+                break
         report(counts)
 
 
@@ -199,5 +200,5 @@ def _take_first_rows(rows: Rows, count: int) -> Rows:
     good, bad = (np.asarray(batch.column("row")) for batch in (rows.batch, rows.rejected))
     # the sentences of one document share its row number: stable, so that theirs keep their order
     first = np.argsort(np.concatenate([good, bad]), kind="stable")[:count]
-    kept = int((first < len(good)).sum())
-    return Rows(rows.batch.slice(0, kept), rows.rejected.slice(0, count - kept))
+    sound = int((first < len(good)).sum())
+    return Rows(rows.batch.slice(0, sound), rows.rejected.slice(0, count - sound))

@@ -95,11 +95,8 @@ def find_faults(text: pa.Array, source: Source) -> dict[int, Fault]:
     sizes = np.asarray(pc.fill_null(pc.binary_length(binary), 0))
     for place in np.flatnonzero(sizes > MAX_BYTES).tolist():
         head = binary[place].as_buffer()[:1024].to_pybytes()
-        faults[place] = (
-            make_excerpt(head),
-            "too_long",
-            f"{sizes[place]} bytes, at most {MAX_BYTES}",
-        )
+        detail = f"{sizes[place]} bytes, at most {MAX_BYTES}"
+        faults[place] = (make_excerpt(head), "too_long", detail)
     try:
         _convert_to_string(text).validate(full=True)
     except pa.ArrowInvalid:

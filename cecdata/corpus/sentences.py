@@ -16,14 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from cecdata.common.kernels import (
-    Bytes,
-    Int32s,
-    compiled,
-    inlined,
-    read_code_point,
-    view_string_buffers,
-)
+from cecdata.common.kernels import Bytes, Int32s, compiled, read_code_point, view_string_buffers
 from cecdata.corpus.characters import WHITESPACE
 from cecdata.shards.schema import ROW
 
@@ -124,7 +117,7 @@ def _copy(data: Bytes, starts: Int32s, offsets: Int32s, copied: Bytes) -> None:
         copied[at:end] = data[start : start + end - at]
 
 
-@inlined
+@compiled
 def _classify(code: np.uint32, classes: Classes) -> np.int64:
     """Return the class of a code point."""
     return np.int64(classes[code] if code < _TABLE else 0)
@@ -142,8 +135,7 @@ def _is_in_word(data: Bytes, start: int, at: np.uint64, stop: int, classes: Clas
 def _find_mates(data: Bytes, start: int, stop: int, classes: Classes, work: Int32s) -> None:
     """Write into work[0] the place of each bracket's other half in its line, or -1.
 
-    Places are bytes from `start` on. A bracket without its other half, or too far from it, has
-    none; nor has any other character.
+    Places are bytes from `start` on. A bracket too far from its other half has none.
     """
     mates = work[0]
     places, pairs, top = work[1], work[2], 0  # those of the brackets that are open, and how many
@@ -203,17 +195,14 @@ def _ends_sentence(
 def _find_sentences(
     data: Bytes, bounds: Int32s, classes: Classes, work: Int32s, sentences: Int32s
 ) -> int:
-    """Write row, start and stop (bytes) of each sentence; return the number of sentences.
-
-    A text of spaces is one sentence.
-    """
+    """Write row, start and stop (bytes) of each sentence; return the number of sentences."""
     count = 0
     for row in range(bounds.size - 1):
         start, stop = bounds[row], bounds[row + 1]
         _find_mates(data, start, stop, classes, work)
         before = count
         count = _cut_text(data, start, stop, classes, work[0], sentences, count)
-        if count == before:
+        if count == before:  # a text of spaces
             sentences[1, count], sentences[2, count] = start, stop
             count += 1
         sentences[0, before:count] = row
@@ -230,10 +219,7 @@ def _cut_text(
     sentences: Int32s,
     count: int,
 ) -> int:
-    """Write start and stop of the sentences of a text behind the first `count` sentences.
-
-    Return how many there are then.
-    """
+    """Write the bounds of a text's sentences behind the first `count`; return the new count."""
     start, stop = np.uint64(text_start), np.uint64(text_stop)
     at, first, last = start, _NONE, start  # first, last: bounds of the sentence without spaces
     ended = pause = False  # whether the sentence may end here, and whether it stands at a …
@@ -277,10 +263,10 @@ def _cut_text(
 
 
 @compiled
-def _may_end_after(kind: np.int64, opens_sentence: bool) -> bool:
+def _may_end_after(kind: np.int64, began_with_it: bool) -> bool:
     """Return whether a sentence may end after a closing mark of the class `kind`.
 
-    `opens_sentence`: whether the sentence began with the opening mark.
+    Never after that of a title; after a parenthesis only if the sentence began with the other one.
     """
     pair = kind >> (_MARK + 1)
-    return bool(pair < _FIRST_TITLE or (pair >= _FIRST_PARENTHESIS and opens_sentence))
+    return bool(pair < _FIRST_TITLE or (pair >= _FIRST_PARENTHESIS and began_with_it))

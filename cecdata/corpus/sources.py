@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import io
+import json
 import lzma
 import sys
 import zlib
@@ -45,6 +46,15 @@ class Reject(NamedTuple):
 def make_excerpt(value: bytes) -> str:
     """Return the beginning of a text that is too long to keep."""
     return value[: 4 * EXCERPT].decode("utf-8", "backslashreplace")[:EXCERPT]
+
+
+def parse_json(line: bytes) -> object:
+    """Return the value that a line of JSON holds, or None for another line."""
+    try:
+        value: object = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return value
 
 
 def _open_zstd(path: Path) -> Any:

@@ -50,7 +50,7 @@ def load(
 
     Raises InputError where the folder is not whole or the model cannot be asked.
     """
-    prompts.find_prompt(prompt)
+    prompts.find_prompt(prompt)  # an unknown one is refused before the model is read
     check_template(Path(where))  # a hub id is no folder, and lacks nothing
     model, tokenizer = load_causal(where, extra, device, dtype)
     if tokenizer.pad_token_id is None:

@@ -69,8 +69,8 @@ def _read_record(folder: Path) -> dict[str, Any]:
 def _remove_stale(folder: Path, file: str) -> None:
     """Remove a damaged folder, those of earlier contents of a file, and what was left half made."""
     for path in folder.parent.iterdir():
-        process = path.name[1:].partition("-")[0]
-        if path.name.startswith("."):
+        if path.name.startswith("."):  # half made by the process in its name
+            process = path.name[1:].partition("-")[0]
             stale = process.isdecimal() and has_ended(int(process))
         else:
             try:

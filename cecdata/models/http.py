@@ -126,9 +126,7 @@ class Endpoint:
     def send(self, body: Mapping[str, object] | None, name: str = "") -> Reply:
         """Return the reply to a POST of `body`, or to a GET where it is None.
 
-        name: seeds the jitter of pauses.
-
-        Raises EndpointError for a status that no repetition would change.
+        name: seeds the jitter of pauses. Raises EndpointError for a status that would come again.
         """
         for _, future in self.send_all([body], name):
             return future.result()
@@ -217,26 +215,23 @@ class Endpoint:
         return client
 
     async def _reply(self, body: Mapping[str, object] | None, name: str) -> Reply:
-        """Return the reply to a request, when it is its turn."""
+        """Return the reply to a request that waits its turn, and is sent again after a fault."""
         data = None if body is None else json.dumps(body, ensure_ascii=False).encode()
-        async with self._turns:
-            return await self._send_again(data, name)
-
-    async def _send_again(self, data: bytes | None, name: str) -> Reply:
-        """Return the reply to a request that is sent again after a passing fault."""
         trouble = ""
-        for attempt in range(self._retries + 1):
-            if attempt:
-                pause_s = min(LONGEST_PAUSE_S, self._backoff_s * 2.0 ** (attempt - 1))
-                await asyncio.sleep(pause_s * random.Random(f"{name}:{attempt}").uniform(0.5, 1.0))
-            await asyncio.sleep(max(0.0, self._free_at - time.monotonic()))
-            try:
-                return await self._try(data)
-            except _TroubleError as error:
-                trouble = f"{error}{self._via}"
-                self.troubles[trouble] = self.troubles.get(trouble, 0) + 1
-                if error.wait_s is not None:  # holds for all requests
-                    self._free_at = max(self._free_at, time.monotonic() + error.wait_s)
+        async with self._turns:
+            for attempt in range(self._retries + 1):
+                if attempt:
+                    pause_s = min(LONGEST_PAUSE_S, self._backoff_s * 2.0 ** (attempt - 1))
+                    jitter = random.Random(f"{name}:{attempt}").uniform(0.5, 1.0)
+                    await asyncio.sleep(pause_s * jitter)
+                await asyncio.sleep(max(0.0, self._free_at - time.monotonic()))
+                try:
+                    return await self._try(data)
+                except _TroubleError as error:
+                    trouble = f"{error}{self._via}"
+                    self.troubles[trouble] = self.troubles.get(trouble, 0) + 1
+                    if error.wait_s is not None:  # holds for all requests
+                        self._free_at = max(self._free_at, time.monotonic() + error.wait_s)
         return Reply(None, trouble)
 
     async def _try(self, data: bytes | None) -> Reply:

@@ -1,8 +1,7 @@
 """Models by name: on a hub, without the token and the login in messages, or in a folder; and what
 tells models apart.
 
-HF_ENDPOINT may hold a user and a password, and the hub's libraries write it into warnings and
-errors.
+HF_ENDPOINT may hold a user and a password, and the hub's libraries write it into messages.
 """
 
 from __future__ import annotations
@@ -127,13 +126,12 @@ def load_pretrained(loader: Any, checkpoint: str, **settings: object) -> Any:
     if Path(checkpoint).is_dir() or not sys.stderr.isatty():
         _, transformers = import_torch()
         transformers.utils.logging.disable_progress_bar()
-    settings = {"trust_remote_code": False, **settings}
-    kind = getattr(loader, "__name__", "")
+    kind, defaults = getattr(loader, "__name__", ""), {"trust_remote_code": False}
     if kind.startswith("AutoModel"):
-        settings = {"use_safetensors": True, **settings}
-    with_info = kind.startswith("AutoModelFor")
-    if with_info:
-        settings = {"output_loading_info": True, **settings}
+        defaults["use_safetensors"] = True
+    if with_info := kind.startswith("AutoModelFor"):
+        defaults["output_loading_info"] = True
+    settings = {**defaults, **settings}
     try:
         with quiet_hub():
             loaded = loader.from_pretrained(checkpoint, **settings)

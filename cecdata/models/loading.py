@@ -194,7 +194,8 @@ def multiplies_bfloat16() -> bool:
     """Return whether the processor has instructions for products in bfloat16."""
     import torch
 
-    return bool(torch.cpu._is_avx512_bf16_supported())  # noqa: SLF001 - no public name
+    is_supported = getattr(torch.cpu, "_is_avx512_bf16_supported", bool)  # no public name
+    return bool(is_supported())
 
 
 def _check_model(name: str, model: Any, tokenizer: Any) -> None:
@@ -279,8 +280,7 @@ def choose_thread_count(model: object) -> int | None:
 def use_threads(count: int | None) -> Iterator[None]:
     """Let torch compute with `count` threads inside; None leaves their number as it is.
 
-    One caller at a time is inside: the number belongs to the process, and so do a tokenizer's
-    settings.
+    One caller at a time is inside: the number and a tokenizer's settings belong to the process.
     """
     import torch
 

@@ -66,8 +66,7 @@ def find_prompt(version: str = DEFAULT) -> Prompt:
 def make_messages(source: str, version: str = DEFAULT, *, system: bool = True) -> list[Message]:
     """Return the chat that asks for a correction of `source`.
 
-    system: whether the instruction is a message of the system; otherwise it stands in the first
-    message of the user, before the sentence.
+    system: whether the instruction is a message of the system, or before the user's first sentence.
 
     >>> [message["role"] for message in make_messages("他己经来了。")]
     ['system', 'user']
@@ -100,6 +99,5 @@ def hash_prompt(version: str = DEFAULT) -> str:
 
 
 def _fill_frame(text: Prompt, sentence: str) -> str:
-    """Return the frame with a sentence in its place."""
     # No str.format: a sentence may hold braces.
     return text.frame.replace(_PLACE, sentence)

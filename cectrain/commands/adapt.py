@@ -92,7 +92,9 @@ def adapt(
         return
     click.echo(_summarise(out, made, advise_policy=no_policy))
     if report:
-        click.echo("\n".join(_list_details(made)))
+        click.echo(f"new words:\n  {' '.join(made.words)}\ndoubtful sentences:")
+        for doubt in made.doubts:
+            click.echo(f"{doubt.place}: {doubt.sentence}\n  → {doubt.suggestion}")
 
 
 def _summarise(out: Path, made: Report, *, advise_policy: bool) -> str:
@@ -124,9 +126,3 @@ def _summarise(out: Path, made: Report, *, advise_policy: bool) -> str:
             f"The text was not used: {made.kept}. The folder corrects as without adaptation"
         )
     return "\n".join(lines)
-
-
-def _list_details(made: Report) -> list[str]:
-    """Return the new words and the doubtful sentences, as lines."""
-    doubts = [f"{doubt.place}: {doubt.sentence}\n  → {doubt.suggestion}" for doubt in made.doubts]
-    return ["new words:", f"  {' '.join(made.words)}", "doubtful sentences:", *doubts]

@@ -82,10 +82,7 @@ def open_input(name: str) -> IO[bytes]:
 
 
 def open_document(name: str, reading: Reading) -> Document:
-    """Return the document in a file, `-` for standard input.
-
-    Raises InputError where it cannot be read.
-    """
+    """Return the document in a file, or standard input for `-`; raise InputError if unreadable."""
     try:
         with open_input(name) as stream, naming_file(name):
             return read_document(name, stream.read(), reading)

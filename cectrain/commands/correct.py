@@ -52,7 +52,6 @@ class Request:
 
     @property
     def names_files(self) -> bool:
-        """Whether the sentences are names of files."""
         return self.checks or self.writes
 
     @property
@@ -63,13 +62,13 @@ class Request:
 
     @property
     def reading(self) -> Reading:
-        """How the files are read."""
         date = f"{self.date:%Y-%m-%dT%H:%M:%SZ}" if self.date else None
         return Reading(self.encoding, self.column, date, self.comments, self.suffix)
 
     def refuse_contradictions(self) -> None:
         """Raise UsageError for options that do not go together."""
         path, out, files, sentences = self.path, self.out, self.names_files, self.sentences
+        suffix = find_suffix(self.format_name)
         for wrong, message in (
             (
                 self.checks and (path is not None or self.as_json or self.diff or not sentences),
@@ -105,10 +104,7 @@ class Request:
                 "--workers is for a --file of lines, without --out and --diff",
             ),
             (
-                path
-                and out
-                and out.suffix
-                and find_suffix(self.format_name) != find_suffix(out.name),
+                path and out and out.suffix and suffix != find_suffix(out.name),
                 f"--out {out} would have the format of --file {path}: give it the same suffix",
             ),
         ):

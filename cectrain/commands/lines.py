@@ -81,7 +81,6 @@ def _start_worker(corrector: Corrector) -> None:
 
 
 def _correct_texts(texts: Sequence[str]) -> list[Correction]:
-    """Return the corrections of texts, by the corrector of the process."""
     return _correctors[0].correct(texts)
 
 

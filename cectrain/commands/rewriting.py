@@ -122,7 +122,6 @@ class Questions:
         self._ended = False
 
     def choose(self, source: str, edits: Sequence[Edit]) -> list[Edit]:
-        """Return the edits of a document that the user wants."""
         return [edit for edit in edits if self._wants(source, edit)]
 
     def _wants(self, source: str, edit: Edit) -> bool:

@@ -27,10 +27,7 @@ _PPO_ONLY = 1707  # added to the seed for the draw of sentences for PPO alone
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A sentence with errors and without, and the operator that made them.
-
-    `id` is that of the sentence, and `copy` numbers its corrupted copies.
-    """
+    """A sentence `id` with errors and without; `copy` numbers the corrupted copies of it."""
 
     id: int
     copy: int
@@ -54,11 +51,9 @@ class LabelledPairs:
     remark: str = ""  # numbers of pairs that may be wrong, as sentences; empty: none
 
     def rows(self, split: str) -> int:
-        """Return the number of pairs of a split."""
         return int(self.tables[split].num_rows)
 
     def batches(self, split: str, columns: Sequence[str] = COLUMNS) -> Iterator[pa.RecordBatch]:
-        """Yield the pairs of a split, some at a time."""
         yield from self.tables[split].select(columns).to_batches(max_chunksize=65_536)
 
     def describe_pairs(self) -> str:
@@ -125,10 +120,7 @@ def sample(
 
 
 def _rank_pairs(batch: pa.RecordBatch, copies: int, seed: int) -> npt.NDArray[np.uint64]:
-    """Return the random rank of each pair: its turn among the copies of its sentence, then a draw.
-
-    The turn, which is another one in each sentence, is in the upper 16 bits.
-    """
+    """Return each pair's rank: in the upper 16 bits its turn among the copies, below a draw."""
     ids, copy = view_ids(batch), np.asarray(batch.column("copy")).astype(np.uint64)
     turns = (copy + _mix(ids, seed)) % np.uint64(copies)
     return (turns << np.uint64(48)) | (_mix(ids + copy, seed + 1) >> np.uint64(16))
@@ -143,7 +135,7 @@ def draw_held_out(
     from the pairs' sentences if there are enough. Raises InputError if no pair is short enough.
     """
     split, tuning = (TRAIN, True) if config.tuning else (HELD_OUT, None)
-    count = 2 * (config.held_out + config.held_out_clean)  # for other clean sentences
+    count = 2 * (config.held_out + config.held_out_clean)  # so that some are of no held-out pair
     drawn = sample(dataset, split, count, seed, limit, tuning=tuning)
     if count and not drawn:
         raise explain_too_long(dataset.path, limit)

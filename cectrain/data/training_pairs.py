@@ -39,9 +39,8 @@ _LIMIT_EPOCH = 2**31 - 1  # in place of an epoch, for the draw of `data.limit` p
 class TrainingPairs:
     """The training split as a table; a pair is a function of (position, epoch) alone.
 
-    clean_share: the share of pairs whose source becomes their target. corrupt: what puts new errors
-    into the pairs of an epoch; None: they keep those that are stored. read: what makes a text of a
-    pair one that the policy can read; None: nothing.
+    clean_share: the share of pairs whose source becomes their target. corrupt: puts new errors into
+    the pairs of an epoch; None: they keep theirs. read: makes a text one that the policy can read.
     """
 
     table: datasets.Dataset
@@ -51,7 +50,6 @@ class TrainingPairs:
     read: Callable[[str], str] | None = None
 
     def __len__(self) -> int:
-        """Return the number of pairs in an epoch."""
         return int(self.table.num_rows)
 
     def measure_lengths(self) -> npt.NDArray[np.int32]:
@@ -97,10 +95,7 @@ class TrainingPairs:
         return sft, ppo
 
     def read_batch(self, step: int, size: int) -> list[Pair]:
-        """Return the pairs of a step; each epoch has its own order (see `shards.order_rows`).
-
-        A batch may begin in one epoch and end in the next.
-        """
+        """Return the pairs of a step, of one or two epochs, each of which has its own order."""
         first, stop, total = step * size, (step + 1) * size, len(self)  # pairs, through all epochs
         pairs: list[Pair] = []
         for epoch in range(first // total, (stop - 1) // total + 1):
@@ -187,9 +182,8 @@ def labelled_pairs(path: Path, held_out: Path | None, count: int) -> LabelledPai
     """Read training pairs from `path`, and pairs to score on from the file `held_out`.
 
     Without that file a tenth of the targets, at most `count`, are held out with all of their pairs,
-    drawn by id. Pairs of equal sides are clean sentences. Raises InputError with the number of a
-    line with other columns, if the sides of most pairs do not belong together, or if nothing can be
-    held out.
+    drawn by id. Pairs of equal sides are clean sentences. Raises InputError for a line with other
+    columns, if the sides of most pairs do not belong together, or if nothing can be held out.
     """
     table, remark = _read_table(path, ", or a dataset that `cecdata build` wrote")
     digests = {path.name: sha256_of(path).sha256}

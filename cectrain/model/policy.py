@@ -25,10 +25,7 @@ CARD = "README.md"
 
 
 def load_policy(config: PolicyConfig, device: str = "auto") -> Policy:
-    """Return the policy that a configuration names, on its device, weights in fp32.
-
-    Raises InputError where nothing loads.
-    """
+    """Return the policy of a configuration, in fp32; raise InputError where nothing loads."""
     prompts.find_prompt(config.prompt)  # an unknown one is refused before the model is read
     return load(config.name, config.prompt, device)
 

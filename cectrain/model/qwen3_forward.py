@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch.nn import functional
 
+from cecdata.models.loading import multiplies_bfloat16
+
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
@@ -50,10 +52,7 @@ class Head(torch.autograd.Function):  # type: ignore[misc]
 
     @staticmethod
     def forward(ctx, states, head, wanted, temperature):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN205
-        """Return log-probabilities [rows] of the tokens `wanted`, and entropies.
-
-        `states` are [rows, width], and the head is [vocabulary, width].
-        """
+        """Return log-probabilities [rows] of the tokens `wanted`, and entropies."""
         log_probs, entropies = torch.empty(len(wanted)), torch.empty(len(wanted))
         # of −log-probability by each logit, before the temperature: p − 1 at the token, p elsewhere
         slope = torch.empty(len(wanted), len(head), dtype=states.dtype)
@@ -97,8 +96,7 @@ def is_supported(model: PreTrainedModel) -> bool:
 
 def pick_dtype() -> torch.dtype:
     """Return bf16 if this CPU has instructions for it, otherwise fp32."""
-    native = getattr(torch.cpu, "_is_avx512_bf16_supported", None)
-    return torch.bfloat16 if native is not None and native() else torch.float32
+    return torch.bfloat16 if multiplies_bfloat16() else torch.float32
 
 
 def answer_loss(
@@ -133,10 +131,7 @@ def answer_log_probs(
 def split_at_answers(
     model: PreTrainedModel, ids: torch.Tensor, labels: torch.Tensor, dtype: torch.dtype
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the normed state that predicts each label [tokens, width], and the labels [tokens].
-
-    It is the state of the token before.
-    """
+    """Return the normed states of the tokens before labels [tokens, width], and the labels."""
     states = run_layers(model, ids, dtype)
     positions = (labels[:, 1:] >= 0).nonzero(as_tuple=True)
     hidden = states[:, :-1][positions]

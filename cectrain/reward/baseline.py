@@ -41,9 +41,8 @@ class Baseline:
     ) -> tuple[torch.Tensor, dict[str, float]]:
         """Return the advantages [P, L] of all ranks' groups and their figures, then fit V.
 
-        V is fitted to the mean reward of each group. `model` is the policy as it is now, wrapped or
-        not. `prompts` has the `input_ids` and `attention_mask` of this rank's sources, padded on
-        the left.
+        V is fitted to the mean reward of each group. `model` is the policy as it is now. `prompts`
+        has the `input_ids` and `attention_mask` of this rank's sources, padded on the left.
         """
         ppo, values_P = self._ppo, torch.zeros(len(rewards_P_L))
         if self.value is not None:

@@ -8,7 +8,7 @@ Axes: P sources, L candidates of each, C clusters of these, D components of an e
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -25,24 +25,14 @@ NOISE = -1
 
 @dataclass(frozen=True)
 class Batch:
-    """P groups of L candidates with sources, targets and, where the reward has any, embeddings."""
+    """P groups of L candidates with sources, targets and, for a reward with cosines, embeddings."""
 
     config: RewardConfig
     sources: Sequence[str]
     targets: Sequence[str]
     candidates_P_L: Sequence[Sequence[str]]
-    embeddings_P_L_D: Vectors | None = None
-    references_P_D: Vectors | None = None
-
-    @property
-    def vectors(self) -> tuple[Vectors, Vectors]:
-        """The embeddings of the candidates [P, L, D] and of the references [P, D].
-
-        Only a batch for a reward with cosines has them.
-        """
-        assert self.embeddings_P_L_D is not None
-        assert self.references_P_D is not None
-        return self.embeddings_P_L_D, self.references_P_D
+    embeddings_P_L_D: Vectors = field(default_factory=lambda: np.zeros(0))
+    references_P_D: Vectors = field(default_factory=lambda: np.zeros(0))  # of the targets
 
     @cached_property
     def counted_P_L(self) -> BoolArray:
@@ -52,19 +42,20 @@ class Batch:
     @cached_property
     def cosines_P_L(self) -> FloatArray:
         """The cosine of each candidate to its reference."""
-        embeddings, references = self.vectors
-        cosines: FloatArray = np.einsum("pld,pd->pl", to_unit(embeddings), to_unit(references))
+        units_P_L_D, references_P_D = map(to_unit, (self.embeddings_P_L_D, self.references_P_D))
+        cosines: FloatArray = np.einsum("pld,pd->pl", units_P_L_D, references_P_D)
         return cosines
 
     @cached_property
     def labels_P_L(self) -> IntArray:
         """The DBSCAN cluster of each candidate in its group; −1 is noise."""
-        return dbscan(measure_distances(self.vectors[0]), self.config.epsilon, self.counted_P_L)
+        distances_P_L_L = measure_distances(self.embeddings_P_L_D)
+        return dbscan(distances_P_L_L, self.config.epsilon, self.counted_P_L)
 
     @cached_property
     def members_P_L(self) -> BoolArray:
         """Whether each candidate belongs to the largest cluster of its group."""
-        return find_largest_cluster(self.labels_P_L, self.vectors[0])
+        return find_largest_cluster(self.labels_P_L, self.embeddings_P_L_D)
 
 
 def to_unit(vectors: Vectors) -> FloatArray:
@@ -88,9 +79,7 @@ def measure_distances(embeddings_P_L_D: Vectors) -> FloatArray:
     return apart
 
 
-def dbscan(
-    distances_P_L_L: FloatArray, radius: float, valid_P_L: BoolArray | None = None
-) -> IntArray:
+def dbscan(distances_P_L_L: FloatArray, radius: float, valid_P_L: BoolArray) -> IntArray:
     """Return the cluster of each candidate, shape [P, L]; −1 is noise.
 
     Candidates within `radius` (inclusive) of each other are linked. Two or more that links connect
@@ -99,9 +88,7 @@ def dbscan(
     border: the paper states no number, and with 5, scikit-learn's default, four form no cluster.
     """
     size = distances_P_L_L.shape[1]
-    linked = distances_P_L_L <= radius
-    if valid_P_L is not None:
-        linked = linked & valid_P_L[:, :, None] & valid_P_L[:, None, :]
+    linked = (distances_P_L_L <= radius) & valid_P_L[:, :, None] & valid_P_L[:, None, :]
     clustered_P_L = linked.sum(axis=2) >= 2
     # The first member of each candidate's cluster: it takes the lowest index among those linked
     # with it, until nothing changes.
@@ -120,8 +107,8 @@ def dbscan(
 def find_largest_cluster(labels_P_L: IntArray, embeddings_P_L_D: Vectors) -> BoolArray:
     """Return the members of each group's largest cluster, [P, L] bool; all false without one.
 
-    Of largest clusters of one size it is the one whose unit vectors have the longest mean, then
-    the one with the lower number.
+    Of largest clusters of one size it is the one whose unit vectors have the longest mean, then the
+    one with the lower number.
     """
     size = labels_P_L.shape[1]  # C, the most clusters that there can be; noise has no number
     member_P_C_L = labels_P_L[:, None, :] == np.arange(size)[None, :, None]

@@ -46,7 +46,6 @@ class Bank:
     texts_P_K: tuple[tuple[str, ...], ...]
 
     def find_columns(self, kind: str) -> list[int]:
-        """Return the columns of the candidates of a kind."""
         return [position for position, name in enumerate(self.kinds) if name == kind]
 
     def flag_right(self) -> npt.NDArray[np.bool_]:
@@ -116,12 +115,11 @@ def draw_groups(
     kinds = list(profile)
     weights = np.array([profile[kind] for kind in kinds])
     drawn_P_L = rng.choice(len(kinds), size=(len(bank.pairs), size), p=weights / weights.sum())
-    columns_P_L = np.zeros(drawn_P_L.shape, np.int64)
-    for number, kind in enumerate(kinds):
+    columns_of_kinds_P_L = []
+    for kind in kinds:
         columns = np.array(bank.find_columns(kind))
-        of_kind_P_L = columns[rng.integers(len(columns), size=drawn_P_L.shape)]
-        columns_P_L = np.where(drawn_P_L == number, of_kind_P_L, columns_P_L)
-    return columns_P_L
+        columns_of_kinds_P_L.append(columns[rng.integers(len(columns), size=drawn_P_L.shape)])
+    return np.choose(drawn_P_L, columns_of_kinds_P_L)
 
 
 def _put_homophone(text: str, replaceable: Sequence[int], rng: np.random.Generator) -> str:

@@ -134,8 +134,7 @@ def suggest_constants(
 def choose_radius(bank: Bank, vectors_P_K_D: FloatArray) -> float:
     """Return the ε with which a cluster is a set of answers that mean the same, as far as seen.
 
-    It is a low quantile of the distances between candidates of two kinds: a right answer, a copy
-    and wrong ones, without garbage and variants.
+    It is a low quantile of the distances between a right answer, a copy and wrong ones.
     """
     distances_P_K_K = measure_distances(vectors_P_K_D)
     columns_of_kinds = [bank.find_columns(kind) for kind in KINDS[:4]]
@@ -310,11 +309,8 @@ def _recommend(diagnosis: Diagnosis, best: RewardFigures) -> str:
     low, high = find_wilson_interval(best.ranking, diagnosis.pairs)
     share = f"{best.ranking:.1%} of pairs ({low:.0%} to {high:.0%}: {diagnosis.pairs} sentences)"
     if best.ranking >= TEACHES:
-        subject = (
-            "This reward"
-            if best.variant_low > EXACT_MATCH_ACCURACY
-            else "Like exact match, this reward"
-        )
+        is_better = best.variant_low > EXACT_MATCH_ACCURACY
+        subject = "This reward" if is_better else "Like exact match, this reward"
         return (
             f"{subject} can teach: use {name} ({constants}). Right candidates rank above wrong "
             f"ones of their group in {share}."

@@ -90,7 +90,6 @@ def call_function(batch: Batch, name: str) -> FloatArray:
 
 
 def list_functions(config: RewardConfig) -> list[str]:
-    """Return the names of all functions of a reward."""
     return [*([config.reward] if config.reward else []), *config.functions]
 
 

@@ -18,8 +18,7 @@ from cectrain.reward.terms import total_reward
 class GroupReward:
     """A callable that TRL asks for one reward a completion, in groups of L candidates.
 
-    encoder: needed for a consensus reward alone. `last` has the rewards of the last call, [P, L] of
-    this rank.
+    encoder: for a consensus reward only. last: the rewards of the last call, [P, L] of this rank.
     """
 
     __name__ = "group_reward"  # TRL logs the reward under this name

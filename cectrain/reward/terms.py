@@ -23,14 +23,9 @@ def clip_cosines(cosines: FloatArray, threshold: float) -> FloatArray:
     return np.maximum(0.0, (cosines - threshold) / (1.0 - threshold))
 
 
-def compute_pair_rewards(batch: Batch) -> FloatArray:
-    """Return r_pair of each candidate."""
-    return clip_cosines(batch.cosines_P_L, batch.config.tau) * batch.counted_P_L
-
-
 PAIR = Term(
     name="pair",
-    compute=compute_pair_rewards,
+    compute=lambda batch: clip_cosines(batch.cosines_P_L, batch.config.tau) * batch.counted_P_L,
     share=lambda config: config.alpha,
     figures=lambda batch: {"cosine": float(batch.cosines_P_L.mean())},
     more_columns=("cosine",),
@@ -39,7 +34,7 @@ PAIR = Term(
 
 def compute_consensus_rewards(batch: Batch) -> FloatArray:
     """Return r_cons of each candidate; 0 for a group without a cluster (docs/paper.md row 19)."""
-    units, members_P_L = to_unit(batch.vectors[0]), batch.members_P_L
+    units, members_P_L = to_unit(batch.embeddings_P_L_D), batch.members_P_L
     # A cosine does not depend on scale: the sum serves as the mean.
     centroid_P_D = to_unit(np.einsum("pl,pld->pd", members_P_L.astype(np.float64), units))
     term = clip_cosines(np.einsum("pld,pd->pl", units, centroid_P_D), batch.config.beta)

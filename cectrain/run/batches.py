@@ -55,7 +55,6 @@ class GroupSampler(Sampler[int]):  # type: ignore[misc]  # torch is not followed
         self._epoch = epoch
 
     def __len__(self) -> int:
-        """Return the number of positions in an epoch."""
         batches = len(self._pairs) // self._groups
         return batches * self._groups * self._size * self._repeats
 
@@ -135,8 +134,7 @@ def find_reward_variance(policy: Policy, pairs: Sequence[Pair], temperature: flo
     """Return p(1 − p) of each pair, [pairs], p the probability that the policy writes the target.
 
     It is the variance of a reward that is 1 for the target and 0 for all else: if it is 0, all
-    candidates earn the same and have no gradient. The pass over a pair costs a tenth of writing
-    its candidates.
+    candidates earn the same, without gradient. It costs a tenth of writing the candidates.
     """
     probability = torch.empty(len(pairs))
     lengths = [len(pair.target) for pair in pairs]

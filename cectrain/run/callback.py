@@ -77,7 +77,7 @@ class EvalCallback(TrainerCallback):  # type: ignore[misc]  # transformers is no
             self._evaluate(batch)
 
     def _explain_flat_groups(self, batch: int) -> None:
-        """Say what to do about groups of equal rewards, after the fifth line and each 50th on."""
+        """Say what to do about groups of equal rewards, after the 5th line, the 55th and so on."""
         if len(self._flat_shares) % 50 != _FLAT_LINES:
             return
         share = sum(self._flat_shares[-_FLAT_LINES:]) / _FLAT_LINES

@@ -147,15 +147,11 @@ class BestPolicy:
             self._save(batch, scores, policy)
 
     def restore(self, policy: Policy) -> None:
-        """Set the weights of `policy` to the best ones."""
-        import torch
+        """Set the weights of `policy` to the best ones; those that were not trained stay."""
         from safetensors.torch import load_file
 
         weights = load_file(self._folder / f"checkpoint-{self.batch}" / _WEIGHTS)
-        with torch.no_grad():
-            for name, parameter in policy.model.named_parameters():
-                if name in weights:
-                    parameter.copy_(weights[name])
+        policy.model.load_state_dict(weights, strict=False)
 
     def _save(self, batch: int, scores: HeldOut, policy: Policy) -> None:
         """Write the trained weights of a policy with its scores, in place of earlier ones."""

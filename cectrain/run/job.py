@@ -44,7 +44,6 @@ class Job:
     log: Logger
 
     def score(self, policy: Policy) -> HeldOut:
-        """Return the policy's scores on the held-out sentences."""
         return heldout.evaluate(policy, self.heldout_pairs, self.clean)
 
     def score_at_start(self) -> None:

@@ -31,8 +31,7 @@ _SHORTEST = 16  # tokens that all rows begin with, from which on passing them on
 def collate(policy: Policy, pairs: Sequence[Pair]) -> dict[str, torch.Tensor]:
     """Return tokens and labels, both [pairs, longest], padded on the right, on the CPU.
 
-    Only answers have labels. There is no mask: causal attention at a token never sees the padding
-    after it.
+    Only answers have labels. There is no mask: causal attention never sees the padding behind.
     """
     tokens = [tokenize(policy, pair) for pair in pairs]
     width = max(len(question) + len(answer) for question, answer in tokens)
@@ -47,10 +46,7 @@ def collate(policy: Policy, pairs: Sequence[Pair]) -> dict[str, torch.Tensor]:
 
 @lru_cache(maxsize=4)
 def make_character_tokens(tokenizer: PreTrainedTokenizerBase) -> Tokens | None:
-    """Return what tokenizes as the tokenizer does, several times as fast.
-
-    None for a tokenizer that is not of the built-in kind, whose tokens are characters.
-    """
+    """Return a faster equal of a tokenizer of the built-in kind; None for one of another kind."""
     if not {"<|source|>", "<|target|>", "<|end|>"} <= tokenizer.get_added_vocab().keys():
         return None
     return Tokens(tokenizer.backend_tokenizer.to_str())
@@ -73,8 +69,7 @@ def make_loss(
 ) -> Callable[[dict[str, torch.Tensor]], torch.Tensor]:
     """Return a function: batch → mean loss of its answers, by the fastest pass for this model.
 
-    `fast_forward`: allow what keeps all activations: the lean pass, and one pass of what all rows
-    begin with.
+    `fast_forward`: allow what keeps all activations: the lean pass, and a shared beginning.
     """
     model = policy.model
     if fast_forward and qwen3_forward.is_supported(model):
@@ -121,10 +116,7 @@ def answer_logits(
 
 
 def _count_shared_tokens(model: PreTrainedModel, ids: torch.Tensor) -> int:
-    """Return how many tokens at the beginning of all rows may pass once.
-
-    0 if they are few, or if a layer keeps something other than keys and values.
-    """
+    """Return how many first tokens of all rows pass once: 0 if few, or if a layer has a state."""
     layers = set(getattr(model.config, "layer_types", None) or ["full_attention"])
     if len(ids) == 1 or not layers <= {"full_attention", "sliding_attention"}:
         return 0

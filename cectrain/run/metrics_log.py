@@ -163,17 +163,12 @@ def name_figures(scores: HeldOut) -> dict[str, float | None]:
 _SHOWN: Mapping[str, tuple[str, ...]] = {
     "sft": ("loss", "training_tokens_per_s"),
     "ppo": (
-        "reward",
-        "exact_rate",
-        "copy_rate",
-        "over_correction_rate",
-        "zero_advantage_share",
-        "entropy",
-        "clip_share",
+        "reward", "exact_rate", "copy_rate", "over_correction_rate", "zero_advantage_share",
+        "entropy", "clip_share",
     ),
     "heldout": HELD_OUT,
     "watch": HELD_OUT,
-}
+}  # fmt: skip
 
 
 class Stopwatch:
@@ -193,11 +188,9 @@ class Stopwatch:
         self.start()
 
     def start(self) -> None:
-        """Read the clocks."""
         self._began = {name: clock() for name, clock in self._clocks.items()}
 
     def stop(self) -> None:
-        """Add the time since the start to the sums."""
         for name, clock in self._clocks.items():
             self._sums[name] += clock() - self._began[name]
 

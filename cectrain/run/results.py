@@ -50,8 +50,7 @@ def read_versions() -> dict[str, Json]:
 def identify_run(config: Config, dataset: PairSource, encoder: Encoder | None) -> dict[str, object]:
     """Return what must be equal for a run to resume: settings, data, weights, versions.
 
-    Weights and the user's reward functions are identified by digest, because what a name refers to
-    may change.
+    Weights and the user's reward functions have digests, because what a name refers to may change.
     """
     name = config.policy.name
     folder = locate_model(name)
@@ -172,11 +171,8 @@ def open_metrics(
     log: Logger,
     on_step: OnStep,
 ) -> MetricsLog:
-    """Write run.json, drop the metrics that a resume writes again, and open the metrics log.
-
-    `work` is None on ranks other than 0, which write nothing.
-    """
-    if work is None:
+    """Write run.json, drop the metrics that a resume writes again, and open the metrics log."""
+    if work is None:  # on ranks other than 0
         return MetricsLog(None)
     state = out.absolute() / STATE
     sft_step = checkpoints.find_newest_step(state / "sft")
@@ -206,8 +202,7 @@ def write_run(work: Workspace, identity: Mapping[str, object]) -> None:
 def write_result_tables(out: Path, summary: Mapping[str, Json]) -> str:
     """Return the results of the finished run in `out` as tables in Markdown.
 
-    The held-out sentences also choose the policy that is published, so its scores are a little too
-    high.
+    The held-out sentences also choose the published policy, so its scores are a little too high.
     """
     names = ("parameters", "training_pairs", "sft_steps", "ppo_batches", "seconds")
     facts = [[name.replace("_", " "), f"{summary[name]:,}"] for name in names]
@@ -222,10 +217,7 @@ def write_result_tables(out: Path, summary: Mapping[str, Json]) -> str:
 
 
 def _tabulate_scores(summary: Mapping[str, Json], head: str) -> tuple[list[str], list[list[str]]]:
-    """Return the head and the rows of a table of held-out scores, whose first heading is `head`.
-
-    A column has those at the start, before PPO, after PPO or of the best policy.
-    """
+    """Return the head, which begins with `head`, and the rows of a table of held-out scores."""
     names = ("at_start", "after_sft", *(("after_ppo", "best") if summary["ppo_batches"] else ()))
     stages = {
         name.replace("_", " "): scores
@@ -245,10 +237,7 @@ def _tabulate_scores(summary: Mapping[str, Json], head: str) -> tuple[list[str],
 def _tabulate_samples(
     wrong: list[dict[str, str]], *, after_ppo: bool
 ) -> tuple[list[str], list[list[str]]]:
-    """Return the head and the rows of a table of three held-out sentences with errors.
-
-    Those that PPO corrects otherwise come first.
-    """
+    """Return head and rows of a table of three wrong sentences, first those that PPO changed."""
     wrong.sort(key=lambda line: line["before"] == line["best"])
     heads = {"source": "written", "target": "right", "before": "before PPO", "best": "published"}
     if not after_ppo:

@@ -39,10 +39,7 @@ def check_packages() -> None:
 
 
 def check_settings(config: Config, processes: int) -> None:
-    """Raise UsageError if the processes cannot share the work, or for a package that is missing.
-
-    The latter is a MissingPackageError and names the setting that needs the package.
-    """
+    """Raise UsageError if processes cannot share the work, MissingPackageError for a package."""
     if config.policy.lora_rank and not find_spec("peft"):
         raise MissingPackageError(
             f"policy.lora_rank needs peft, which is not installed: {how_to_install('train')}, or "
@@ -58,7 +55,7 @@ def check_settings(config: Config, processes: int) -> None:
     check_shares(ppo, processes)
     for name in list_functions(config.reward):
         load_function(name)
-    if ppo.trl:
+    if ppo.trl:  # which TRL may refuse
         from cectrain.run.ppo import make_arguments
 
         make_arguments(ppo, out=Path(), seed=0, new_tokens=1, processes=processes, cpu=True)

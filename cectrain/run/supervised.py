@@ -120,10 +120,9 @@ def fit(
 
     `batches` returns this rank's share of the pairs of each of these steps, as `collate` makes it.
     If a batch is a function of the step alone, a run that was killed and resumed ends with the same
-    weights on the same machine. Rank 0 writes.
-    `share` is rate / highest rate of a step; `config` says all else, but for rates and batches.
-    `watch` is called after each step with the number of steps taken. Raises CecError if the loss is
-    not finite, or if the device is out of memory.
+    weights on the same machine. Rank 0 writes. `share` is rate / highest rate of a step; `config`
+    says all else, but for rates and batches. `watch` is called after each step with the number of
+    steps taken. Raises CecError if the loss is not finite, or if the device is out of memory.
     """
     model = policy.model
     first = resume(policy, optimizers, folder)
@@ -195,10 +194,8 @@ def resume(policy: Policy, optimizers: Sequence[torch.optim.Optimizer], folder: 
     if newest is None:
         return 0
     checkpoint, step = newest
-    weights = load_file(checkpoint / "model.safetensors")
-    with torch.no_grad():
-        for name, parameter in policy.model.named_parameters():
-            parameter.copy_(weights[name])
+    # not strict: weights that two layers share are there once
+    policy.model.load_state_dict(load_file(checkpoint / "model.safetensors"), strict=False)
     moments = load_file(checkpoint / "optimizer.safetensors")
     for number, optimizer in enumerate(optimizers):
         load_optimizer(optimizer, str(number), moments)
@@ -249,7 +246,6 @@ def split_batch(batch: Batch, passes: int) -> list[Batch]:
 
 
 def count_answer_tokens(batch: Batch) -> int:
-    """Return the number of tokens of a batch that have a loss."""
     return int((batch["labels"] != IGNORED).sum())
 
 
@@ -266,7 +262,6 @@ def trim_sometimes(step: int) -> bool:
     """Trim glibc's heap at every tenth step; return whether memory went back to the system."""
     try:
         return step % _TRIM_EVERY == 0 and bool(ctypes.CDLL(None).malloc_trim(0))
-
     except (AttributeError, OSError, TypeError):  # macOS, musl, Windows
         return False
 

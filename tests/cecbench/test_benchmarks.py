@@ -14,7 +14,7 @@ from cecbench.benchmarks import catalogue, readers
 from cecbench.benchmarks.readers import Example
 from cecdata.audit import read_pairs
 from cecdata.common.errors import InputError, UsageError, VerificationError
-from cecdata.corpus.pairs import SOURCE_NAMES
+from cecdata.corpus.pairs import NAMES
 from cecdata.shards.schema import PAIR
 
 PAIRS = [("他己经来了。", "他已经来了。"), ("天气很好。", "天气很好。")]
@@ -232,7 +232,7 @@ def test_bytes_that_are_not_utf8_are_named(tmp_path):
 
 text_cells = st.text(
     st.characters(blacklist_categories=("Cs",), blacklist_characters='\t\r\n\ufeff"'), min_size=1
-).filter(lambda s: s.strip() and s not in "01" and s.lower() not in SOURCE_NAMES)
+).filter(lambda s: s.strip() and s not in "01" and s.lower() not in NAMES["source"])
 
 
 @given(st.lists(st.tuples(text_cells, text_cells), min_size=1, max_size=5))

@@ -278,7 +278,7 @@ def test_labels_equal_scikit_learns_on_embeddings(size):
     vectors = centres[rng.integers(0, 4, (6, size))] + 0.15 * rng.normal(size=(6, size, 16))
     apart = measure_distances(vectors)
     for radius in (0.02, 0.1, 0.5):
-        ours = dbscan(apart, radius)
+        ours = dbscan(apart, radius, np.ones((6, size), bool))
         np.testing.assert_array_equal(ours, by_sklearn(apart, radius))
 
 
@@ -287,7 +287,7 @@ def test_ties_are_defined():
     loose = [[1.0, 0.0], [np.cos(0.2), np.sin(0.2)]]
     tight = [[0.0, 1.0], [0.0, 1.0]]
     group = np.array([loose + tight])
-    labels = dbscan(measure_distances(group), 0.1)
+    labels = dbscan(measure_distances(group), 0.1, np.ones((1, 4), bool))
     assert labels.tolist() == [[0, 0, 1, 1]]
     assert find_largest_cluster(labels, group).tolist() == [[False, False, True, True]]
 
@@ -295,7 +295,7 @@ def test_ties_are_defined():
 def test_equal_ties_take_the_lower_number():
     """Of two equally tight clusters the first is taken, whatever the direction of their vectors."""
     group = np.array([[[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]])
-    labels = dbscan(measure_distances(group), 0.1)
+    labels = dbscan(measure_distances(group), 0.1, np.ones((1, 4), bool))
     assert find_largest_cluster(labels, group).tolist() == [[True, False, True, False]]
 
 

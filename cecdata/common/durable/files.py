@@ -1,8 +1,7 @@
 """Atomic writes: a file or a folder appears complete under its final name, or not at all.
 
-Manifests, journals, listings of stores and JSON name files by relative paths with slashes. Whoever
-wrote them may have wanted a file elsewhere: every such name passes through `check_inside` or
-`find_path_below`.
+Manifests, journals and listings of stores name files by relative paths with slashes. Whoever wrote
+them may have wanted a file elsewhere: each name passes `check_inside` or `find_path_below`.
 """
 
 from __future__ import annotations
@@ -117,7 +116,6 @@ def write_bytes(path: Path, data: bytes, *, tmp: Path | None = None) -> FileReco
 
 
 def write_text(path: Path, text: str) -> FileRecord:
-    """Write the UTF-8 of `text` as `write_bytes` does."""
     return write_bytes(path, text.encode("utf-8"))
 
 

@@ -80,7 +80,6 @@ class Workspace:
         return files.write_bytes(self._record_file(name), data, tmp=self.tmp)
 
     def write_text(self, name: str, text: str) -> files.FileRecord:
-        """Write the UTF-8 of `text` as `write_bytes` does."""
         return self.write_bytes(name, text.encode("utf-8"))
 
     def publish(self, staged: str, final: str) -> None:

@@ -161,10 +161,6 @@ class _Feed:
                 break
         return [line.rstrip("\n") for _, line in islice(self._ahead, _LOOK)]
 
-    def skip(self) -> None:
-        """Leave out the next line."""
-        self._ahead.popleft()
-
     def give_back(self) -> tuple[int, str]:
         """Put back all lines of the record except the first, and return the first."""
         first, *rest = self.record_lines
@@ -181,7 +177,7 @@ def _open_table(stream: IO[bytes], source: Source, delimiter: str, text: str | N
     lines = feed.peek_lines()
     dialect = _find_dialect(lines, delimiter, text)
     if lines and SEP.fullmatch(lines[0].strip()):
-        feed.skip()
+        next(feed)
     return feed, dialect, _parse_records(feed, source, dialect)
 
 
@@ -273,10 +269,7 @@ def _read_batches(
     width: int,
     batch_rows: int,
 ) -> Iterator[Rows]:
-    """Yield batches of records that have as many fields as the header, `width`.
-
-    `columns` are those of text, origin and licence.
-    """
+    """Yield batches of records of `width` fields; `columns` are of text, origin and licence."""
     batch: list[_Record] = []
     size = 0  # characters
     for record in records:

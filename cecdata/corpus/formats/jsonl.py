@@ -34,7 +34,6 @@ class _Keys(NamedTuple):
     licences: tuple[str, ...]
 
     def names(self) -> tuple[str, ...]:
-        """Return all keys, in this order."""
         return self.text, self.origin, *self.licences
 
 
@@ -87,13 +86,12 @@ def _split_lines(source: Source) -> Iterator[Block]:
 def _split_elements(source: Source) -> Iterator[Block]:
     """Yield the elements of a document, objects or strings, as lines.
 
-    They are those of a list, which may be the only one among an object's values, as in
-    `{"data": [...]}`; a single object is one element. A file of JSON lines is read as such. Raises
-    InputError for a broken document.
+    They are those of a list, which may be the only one among an object's values, as in `{"data":
+    [...]}`; a single object is one element. JSON lines are read, too. Raises InputError for others.
     """
     data = _read_document(source)
     first, _, rest = data.lstrip().partition(b"\n")
-    if first.startswith(b"{") and rest.strip() and isinstance(_parse_json(first), dict):
+    if first.startswith(b"{") and rest.strip() and isinstance(sources.parse_json(first), dict):
         yield from split_blocks(io.BytesIO(data), replace(source, encoding=sources.UTF8))
         return
     try:
@@ -143,7 +141,7 @@ def _read_document(source: Source) -> bytes:
 
 def _choose_keys(text_column: str | None, block: Block, source: Source) -> _Keys:
     """Choose the keys to read from the file's first objects: a typo would reject every row."""
-    values = map(_parse_json, block.data.split(b"\n", _LOOK)[:_LOOK])
+    values = map(sources.parse_json, block.data.split(b"\n", _LOOK)[:_LOOK])
     items = [item for value in values if isinstance(value, dict) for item in value.items()]
     keys = list(dict.fromkeys(key for key, _ in items))
     with_text = list(dict.fromkeys(key for key, value in items if isinstance(value, str)))
@@ -159,15 +157,6 @@ def _choose_keys(text_column: str | None, block: Block, source: Source) -> _Keys
     return _Keys(text, sources.DEFAULT_ORIGIN, licences)
 
 
-def _parse_json(line: bytes) -> object:
-    """Return the value that a line of JSON holds, or None for another line."""
-    try:
-        value: object = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return value
-
-
 def _parse_fast(block: Block, keys: _Keys) -> pa.Table | None:
     """Parse the whole block with Arrow; return None unless each line certainly gives one row.
 
@@ -177,10 +166,10 @@ def _parse_fast(block: Block, keys: _Keys) -> pa.Table | None:
     import pyarrow as pa
     import pyarrow.json as pj
 
-    data = block.data
-    count = data.count(b"\n")
-    braces = data.startswith(b"{") and data.endswith(b"}\n")
-    if not braces or data.count(b"}\n{") != count - 1 or keys.text == keys.origin:
+    data, count = block.data, block.data.count(b"\n")
+    begins_and_ends = data.startswith(b"{") and data.endswith(b"}\n")
+    has_braces = begins_and_ends and data.count(b"}\n{") == count - 1
+    if not has_braces or keys.text == keys.origin:
         return None
     reading = pj.ReadOptions(use_threads=False, block_size=len(data) + 1)
     try:

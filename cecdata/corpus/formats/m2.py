@@ -110,7 +110,7 @@ def _split_sentences(numbered: Iterable[_Line]) -> Iterator[list[_Line]]:
 
 
 def _parse_lines(lines: list[_Line]) -> tuple[list[str], list[str], dict[int, list[_Edit]]]:
-    """Return a sentence in tokens, its corrections in lines T, and the edits of each annotator."""
+    """Return a sentence in tokens, its corrections in lines T, and annotator → edits in lines A."""
     first, sentence = lines[0]
     if sentence.partition(" ")[0] != "S":
         raise ValueError(f"line {first} must begin with S, A or T, that of a sentence with S")

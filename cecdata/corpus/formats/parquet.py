@@ -47,17 +47,15 @@ def _read_records(source: Source) -> Iterator[Record | Reject]:
     number = count(1)
     with _open_file(source) as file:
         names = file.schema_arrow.names
-        unique_names = [  # of columns with one name the first keeps it
-            name if names.index(name) == place else f"{name} {place}"
-            for place, name in enumerate(names)
-        ]
+        first = [names.index(name) for name in names]  # which of one name keeps it
+        names = [name if at == first[at] else f"{name} {at}" for at, name in enumerate(names)]
         for batch in _read_batches(file, source, None, _VALUES):
             columns = []
             for column in batch.columns:
                 readable, reasons = _blank_bad_texts(column, source)
                 yield from (Reject(0, source.origin, "", reason, "") for reason in reasons)
                 columns.append(readable)
-            values = pa.RecordBatch.from_arrays(columns, unique_names).to_pylist()
+            values = pa.RecordBatch.from_arrays(columns, names).to_pylist()
             yield from (Record(next(number), value) for value in values)
 
 
@@ -72,9 +70,7 @@ def _blank_bad_texts(column: pa.Array, source: Source) -> tuple[pa.Array, list[s
         return column, []
     faults = find_faults(column.fill_null(""), source)
     values = column.cast(pa.large_binary()).to_pylist() if faults else ()
-    texts = [
-        "" if place in faults or not value else value.decode() for place, value in enumerate(values)
-    ]
+    texts = ["" if at in faults or not text else text.decode() for at, text in enumerate(values)]
     reasons = [reason for _, reason, _ in faults.values()]
     return (pa.array(texts) if faults else column.fill_null("")), reasons
 
@@ -83,11 +79,9 @@ def _blank_bad_texts(column: pa.Array, source: Source) -> tuple[pa.Array, list[s
 def _open_file(source: Source) -> Iterator[pq.ParquetFile]:
     """Open a Parquet file, not mapped, a large one through a buffer.
 
-    Raises InputError for a damaged file.
-
-    Mapped pages would count as memory of this process. A smaller file is read by whole column
-    chunks: a buffered reader allocates all the bytes that a page's header claims, up to 2 GiB,
-    before it checks that the file has them.
+    Raises InputError for a damaged file. Mapped pages would count as memory of this process. A
+    smaller file is read by whole column chunks: a buffered reader allocates all the bytes that a
+    page's header claims, up to 2 GiB, before it checks that the file has them.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Iterator
 
 from cecdata.common.errors import InputError
 from cecdata.corpus.lines import Block, number_lines, split_blocks
-from cecdata.corpus.sources import Format, Record, Reject, Rows, Source, open_source
+from cecdata.corpus.sources import Format, Record, Reject, Rows, Source, open_source, parse_json
 
 
 def _read_rows(source: Source, text_column: str | None, batch_rows: int) -> Iterator[Rows]:
@@ -41,19 +40,12 @@ def _read_blocks(source: Source) -> Iterator[Block]:
 def _refuse_json(block: Block, source: Source) -> None:
     """Raise InputError if the first line is JSON, and the user did not name the format."""
     first = block.data.lstrip().partition(b"\n")[0]
-    if source.guessed and first.startswith((b"{", b"[{")) and _is_json(first):
+    is_like_json = first.startswith((b"{", b"[{"))
+    if source.guessed and is_like_json and parse_json(first) is not None:
         raise InputError(
             f"{source.label}: its first line is JSON: name the file *.jsonl or *.json, or add "
             "--format jsonl, or --format text if each line is a sentence"
         )
-
-
-def _is_json(line: bytes) -> bool:
-    try:
-        json.loads(line)
-    except (ValueError, RecursionError):
-        return False
-    return True
 
 
 FORMAT = Format(_read_rows, _read_records, (".txt",), columns=False)
