@@ -37,7 +37,7 @@ def split_blocks(stream: IO[bytes], source: Source, max_bytes: int = MAX_BYTES) 
     A byte order mark is dropped. A line of more than `max_bytes` is rejected once, and never held
     in memory as a whole.
     """
-    line, rest = 1, b""  # the number of the next line, and its bytes so far
+    number, rest = 1, b""  # of the next line, and its bytes so far
     skipped, head = 0, b""  # of a line that is too long: its bytes so far, and how it begins
     for chunk in read_utf8(stream, source):
         data = rest + chunk
@@ -47,24 +47,24 @@ def split_blocks(stream: IO[bytes], source: Source, max_bytes: int = MAX_BYTES) 
             skipped += len(more)
             if not line_end:
                 continue
-            rejects = (_reject_long_line(source, line, head, skipped, max_bytes),)
-            line, skipped = line + 1, 0
-        cut = data.rfind(b"\n") + 1
-        body, rest = data[:cut], data[cut:]
-        if body or rejects:
-            yield Block(body, line, rejects)
-        line += body.count(b"\n")
+            rejects = (_reject_long_line(source, number, head, skipped, max_bytes),)
+            number, skipped = number + 1, 0
+        end = data.rfind(b"\n") + 1
+        lines, rest = data[:end], data[end:]
+        if lines or rejects:
+            yield Block(lines, number, rejects)
+        number += lines.count(b"\n")
         if len(rest) > max_bytes:
             skipped, head, rest = len(rest), rest[:1024], b""
     if skipped:
-        yield Block(b"", line, (_reject_long_line(source, line, head, skipped, max_bytes),))
+        yield Block(b"", number, (_reject_long_line(source, number, head, skipped, max_bytes),))
     if rest:
-        yield Block(rest + b"\n", line)
+        yield Block(rest + b"\n", number)
 
 
-def _reject_long_line(source: Source, line: int, head: bytes, size: int, limit: int) -> Reject:
+def _reject_long_line(source: Source, number: int, head: bytes, size: int, limit: int) -> Reject:
     detail = f"{size} bytes, at most {limit}"
-    return Reject(line, source.origin, make_excerpt(head), "too_long", detail)
+    return Reject(number, source.origin, make_excerpt(head), "too_long", detail)
 
 
 def read_utf8(stream: IO[bytes], source: Source) -> Iterator[bytes]:

@@ -99,7 +99,7 @@ def quiet_hub() -> Iterator[None]:
 
 
 def import_torch(extra: str = "bench", *more: str) -> tuple[ModuleType, ModuleType]:
-    """Import and return the two modules.
+    """Import and return torch and transformers.
 
     more: packages that are needed, too. Raises MissingPackageError, which names the extra that
     brings them, before anything is imported, and UsageError if the hub's address is not valid:

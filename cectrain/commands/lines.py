@@ -104,8 +104,8 @@ def print_corrections(
 ) -> None:
     """Print the corrections of texts as they come.
 
-    total: the number of texts; None where it is not known. memory: lines of the file that they are
-    of. workers: processes among which they are spread.
+    total: the number of texts; None where it is not known. memory: what the rest of the file says
+    of their edits. workers: processes among which they are spread.
     """
     numbers: Counter[str] = Counter()  # what texts are called → how many of them came
     # Where the corrections appear on the terminal, they are the progress.

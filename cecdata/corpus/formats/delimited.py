@@ -64,8 +64,8 @@ def _find_dialect(lines: Sequence[str], usual: str, text: str | None) -> _Dialec
     """Return the dialect of a file that begins with these lines; see `_find_delimiter`."""
     header = lines[0] if lines else ""
     delimiter, guessed = _find_delimiter(lines, usual, text)
-    bare = re.search(rf"{re.escape(delimiter)}(?! )", header)
-    spaces = delimiter != "\t" and f"{delimiter} " in header and not bare
+    with_space = header.count(f"{delimiter} ")
+    spaces = delimiter != "\t" and 0 < with_space == header.count(delimiter)
     quoted = delimiter != "\t" or _is_quoted(lines)
     quoting = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
     return _Dialect(delimiter, quoting, spaces, guessed)
