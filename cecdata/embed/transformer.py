@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,7 @@ _TOKENIZERS = (
 )  # fmt: skip
 # Commits with safetensors, for models whose newest commit has only pickled weights:
 # BAAI/bge-large-zh-v1.5 got model.safetensors on 2023-09-14 (this commit), lost it on 2024-04-02.
-_PINNED = MappingProxyType({"BAAI/bge-large-zh-v1.5": "00f8ffc4928a685117583e2a38af8ebb65dcec2c"})
+_PINNED = {"BAAI/bge-large-zh-v1.5": "00f8ffc4928a685117583e2a38af8ebb65dcec2c"}
 _CONVERT = (
     'python -c "from sentence_transformers import SentenceTransformer as M; '
     "M('NAME', model_kwargs={'use_safetensors': False}).save('models/NAME')\""

@@ -6,7 +6,6 @@ A new filter needs one new module with `FILTER`, and one entry here.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from cecdata.common.plugins import import_object
 from cecdata.common.settings import require, require_known
@@ -15,12 +14,7 @@ from cecdata.filters import cosine
 from cecdata.filters.base import DISTANCE, Filter
 
 # A pair that several rules reject gets the reason of the first.
-FILTERS: Mapping[str, Filter] = MappingProxyType(
-    {
-        "levenshtein": DISTANCE,
-        "cosine": cosine.FILTER,
-    }
-)
+FILTERS: Mapping[str, Filter] = {"levenshtein": DISTANCE, "cosine": cosine.FILTER}
 
 
 def open_filters(config: Config) -> dict[str, Filter]:

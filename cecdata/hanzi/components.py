@@ -184,24 +184,6 @@ def list_deletions(character: str) -> tuple[str, ...]:
     return tuple(row[0]) if row else ()
 
 
-@cache
-def _list_additions_by_part() -> dict[str, tuple[str, ...]]:
-    """Return for each character those that become it when a component is dropped."""
-    by_part: dict[str, list[str]] = defaultdict(list)
-    for character, (smaller,) in read_table("drops").items():
-        for part in smaller:
-            by_part[part].append(character)
-    return {
-        part: tuple(sorted(larger, key=lambda whole: (count_strokes(whole), whole)))
-        for part, larger in by_part.items()
-    }
-
-
-def list_additions(character: str) -> tuple[str, ...]:
-    """Return standard characters that are this one with a component added, fewest strokes first."""
-    return _list_additions_by_part().get(character, ())
-
-
 def list_exchanges(character: str) -> tuple[str, ...]:
     """Return standard characters with one component exchanged, by code point: 请 → 清情晴睛."""
     row = read_table("exchanges").get(character)

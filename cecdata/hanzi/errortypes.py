@@ -124,9 +124,9 @@ def _name_category_of_characters(wrong: str, right: str) -> str:
     if components.measure_similarity(wrong, right) > 0:
         added = components.count_strokes(wrong) - components.count_strokes(right)
         return "more-stroke" if added > 0 else "fewer-stroke" if added < 0 else "same-stroke"
-    lists = (components.list_deletions, components.list_additions, components.list_exchanges)
-    are_standard = is_standard(wrong) and is_standard(right)
-    if are_standard and any(right in list_related(wrong) for list_related in lists):
+    exchanged = is_standard(wrong) and right in components.list_exchanges(wrong)
+    dropped = right in components.list_deletions(wrong)
+    if exchanged or dropped or wrong in components.list_deletions(right):
         return "radical"
     return "near-sound" if mistyped else "other"
 

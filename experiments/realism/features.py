@@ -16,12 +16,7 @@ from cecdata.hanzi.characters import (
     traditional_forms,
     variant_forms,
 )
-from cecdata.hanzi.components import (
-    list_additions,
-    list_deletions,
-    list_exchanges,
-    measure_similarity,
-)
+from cecdata.hanzi.components import list_deletions, list_exchanges, measure_similarity
 from cecdata.hanzi.edits import Corruption, align, splice
 from cecdata.hanzi.readings import have_same_sound, link_sounds, list_readings
 from experiments.realism.characters import shipped_pairs
@@ -268,7 +263,7 @@ def _by_eye(right: str, wrong: str) -> str:
         return "look_alike"
     if (
         wrong in list_deletions(right)
-        or wrong in list_additions(right)
+        or right in list_deletions(wrong)
         or wrong in list_exchanges(right)
     ):
         return "shared_part"

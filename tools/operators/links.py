@@ -6,7 +6,7 @@ same sound (权利 for 权力, 形式 for 形势).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
@@ -23,7 +23,7 @@ from cecdata.hanzi.characters import (
     make_slots,
     standard_characters,
 )
-from cecdata.hanzi.components import list_additions, list_deletions, list_exchanges
+from cecdata.hanzi.components import list_deletions, list_exchanges
 from cecdata.operators.base import Positions, Weights
 
 Keys = NDArray[np.int64]
@@ -159,15 +159,14 @@ def one_part_apart() -> Links:
     """Return every pair once, with the first kind that explains it and weight 1."""
     count, slots = len(standard_characters()), make_slots()
     kind_of: dict[int, int] = {}
-    families: tuple[Callable[[str], tuple[str, ...]], ...] = (
-        list_deletions,
-        list_additions,
-        list_exchanges,
-    )
-    for kind, others_of in enumerate(families):
-        for position, sign in enumerate(standard_characters()):
-            for other in others_of(sign):
-                kind_of.setdefault(position * count + int(slots[ord(other)]) - 1, kind)
+    signs = standard_characters()
+    deletions = [(sign, other) for sign in signs for other in list_deletions(sign)]
+    additions = [(other, sign) for sign, other in deletions]
+    exchanges = [(sign, other) for sign in signs for other in list_exchanges(sign)]
+    for kind, pairs in enumerate((deletions, additions, exchanges)):
+        for sign, other in pairs:
+            row, column = int(slots[ord(sign)]) - 1, int(slots[ord(other)]) - 1
+            kind_of.setdefault(row * count + column, kind)
     keys = np.array(sorted(kind_of), np.int64)
     kinds = np.array([kind_of[int(key)] for key in keys], np.int8)
     return Links(keys, np.ones(len(keys)), kinds)

@@ -19,7 +19,7 @@ from spans import span_set
 
 from cecdata.config import RECIPES, Config, load
 from cecdata.hanzi.characters import is_han, is_standard, standard_characters
-from cecdata.hanzi.components import list_additions, list_deletions, list_exchanges
+from cecdata.hanzi.components import list_deletions, list_exchanges
 from cecdata.hanzi.readings import (
     common_readings,
     find_confusion,
@@ -119,9 +119,8 @@ def test_one_part_apart_is_what_components_say(sign):
         for key, kind in zip(links.key[held], links.kind[held], strict=True)
     }
     slow = {}
-    for kind, others in enumerate(
-        (list_deletions(sign), list_additions(sign), list_exchanges(sign))
-    ):
+    additions = [larger for larger in STANDARD if sign in list_deletions(larger)]
+    for kind, others in enumerate((list_deletions(sign), additions, list_exchanges(sign))):
         for other in others:
             slow.setdefault(other, kind)
     assert found == slow
