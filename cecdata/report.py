@@ -16,7 +16,7 @@ from cecdata.common.errors import VerificationError
 from cecdata.common.html import Html, format_percent, write_table
 from cecdata.corpus.reading import report_unread
 from cecdata.shards.card import RATE, list_rate_rows
-from cecdata.shards.manifest import Counts, Manifest
+from cecdata.shards.manifest import About, Counts, Manifest
 from cecdata.shards.reader import Dataset, open_dataset
 from cecdata.shards.schema import PAIR, REJECTED_PAIR, REJECTED_ROW
 
@@ -58,9 +58,13 @@ def make_page(name: str, manifest: Manifest, sample: Sample) -> str:
         else "Operators, rates and rejects are counted over all pairs; kinds, origins and "
         f"confusions over a sample of {len(sample.kept):,} pairs."
     )
-    what = f"{manifest.pairs.kept:,} pairs ({splits}) from {manifest.rows.kept:,} sentences, {{}}."
+    pairs = f"{manifest.pairs.kept:,} pairs ({splits}) from {manifest.rows.kept:,} sentences"
+    by = (
+        f"by {escape(manifest.product)} {escape(manifest.version)}, configuration "
+        f"<code>{manifest.fingerprint[:12]}</code>"
+    )
     sections = (
-        *_make_head(f"{name}: a dataset of pairs", manifest, f"{what} {basis}"),
+        *_make_head(f"{name}: a dataset of pairs", manifest.about, f"{pairs}, {by}. {basis}"),
         "<h2>Pairs</h2><p>The right text is struck out. The wrong text follows in red.</p>",
         _make_browser(),
         _make_counts(manifest, sample.kept, edits),
@@ -78,17 +82,12 @@ def make_page(name: str, manifest: Manifest, sample: Sample) -> str:
     return html.write_page(name, "\n".join(sections), Path(__file__), data, chinese=True)
 
 
-def _make_head(title: str, manifest: Manifest, what: str) -> list[str]:
-    by = (
-        f"by {escape(manifest.product)} {escape(manifest.version)}, configuration "
-        f"<code>{manifest.fingerprint[:12]}</code>"
-    )
-    about = manifest.about
+def _make_head(title: str, about: About, what: str) -> list[str]:
     stated = (about.title, about.description, about.contact and f"Contact: {about.contact}")
     return [
         f"<h1>{escape(title)}</h1>",
         *(f"<p>{escape(text)}</p>" for text in stated if text),
-        f"<p>{what.format(by)}</p>",
+        f"<p>{what}</p>",
     ]
 
 

@@ -72,7 +72,6 @@ def summarise(out: Path | str, manifest: Manifest) -> dict[str, Json]:
 
 
 def summarise_as_text(out: Path | str, manifest: Manifest) -> str:
-    """Return the summary as text."""
     from cecdata.shards.manifest import POOL
 
     out, pool = without_userinfo(str(out)), manifest.kind == POOL

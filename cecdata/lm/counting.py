@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cecdata.lm import kernels
-from cecdata.lm.table import LONGEST, Ints, Ngrams, make_trie
+from cecdata.lm.table import LONGEST, Ints, Ngrams, join_points, make_trie
 
 Longs = NDArray[np.int64]
 Doubles = NDArray[np.float64]
@@ -37,8 +37,7 @@ class Segmenter:
 
     def cut(self, sentences: Sequence[str]) -> Ints:
         """Return the numbers of the words of all runs of Han, each run with -1 behind it."""
-        points = np.frombuffer("".join(sentences).encode("utf-32-le"), np.uint32).astype(np.int32)
-        offsets = np.cumsum([0, *map(len, sentences)]).astype(np.int64)
+        points, offsets = join_points(sentences)
         numbers = np.empty(2 * len(points) + 1, np.int32)
         used = kernels.cut_runs(points, offsets, self._trie, self._log_prob, LONGEST, numbers)
         return numbers[:used]
@@ -198,7 +197,7 @@ class _Strings:
         # hashes, sorted, and how often each occurs
         self._keys: list[Hashes] = [np.zeros(len(points), np.uint64)]
         self._is_han = [np.ones(len(points), np.bool_)]
-        self._distinct: list[tuple[Hashes, Longs]] = [self._count_keys(self._keys[0][:0])]
+        self._distinct: list[tuple[Hashes, Longs]] = [np.unique(self._keys[0], return_counts=True)]
         for last in range(LONGEST_NEW):  # the place of the last character in the string
             keys, is_han = self._keys[-1].copy(), self._is_han[-1].copy()
             fitting = len(points) - last
@@ -208,7 +207,7 @@ class _Strings:
             is_han[fitting:] = False
             self._keys.append(keys)
             self._is_han.append(is_han)
-            self._distinct.append(self._count_keys(keys[is_han]))
+            self._distinct.append(np.unique(keys[is_han], return_counts=True))
 
     def find_words_of_length(self, length: int, least: float) -> list[tuple[int, int]]:
         """Return each word of this length: one of its places, and how often it occurs.
@@ -216,22 +215,22 @@ class _Strings:
         `least` is the mutual information of its parts from which a string is bound.
         """
         places = np.flatnonzero(self._is_han[length])
-        places = places[np.argsort(self._keys[length][places], kind="stable")]  # by string
-        first, counts = _find_runs(self._keys[length][places])
-        frequent = counts >= FEWEST
-        begins = places[first[frequent]]
-        is_bound = np.zeros(len(first), np.bool_)
-        is_bound[frequent] = self._measure_binding(begins, counts[frequent], length) > least
-        string = np.repeat(np.arange(len(first)), counts)  # the number of that at each place
-        is_kept = is_bound[string]
-        string, places = string[is_kept], places[is_kept]
+        _, first, string_at, counts = np.unique(
+            self._keys[length][places], return_index=True, return_inverse=True, return_counts=True
+        )
+        begins, frequent = places[first], counts >= FEWEST  # of each distinct string
+        is_bound = np.zeros(len(begins), np.bool_)
+        is_bound[frequent] = (
+            self._measure_binding(begins[frequent], counts[frequent], length) > least
+        )
+        kept = is_bound[string_at]
         # the lower of the entropies of the characters before and behind
-        freedom = np.full(len(first), np.inf)
-        for beside in (places - 1, places + length):
-            freedom = np.minimum(freedom, self._measure_entropy(string, beside, len(first)))
+        freedom = np.full(len(begins), np.inf)
+        for beside in (places[kept] - 1, places[kept] + length):
+            entropy = self._measure_entropy(string_at[kept], beside, len(begins))
+            freedom = np.minimum(freedom, entropy)
         words = np.flatnonzero(is_bound & (freedom > FREE))
-        places = places[np.searchsorted(string, words)]
-        return list(zip(places.tolist(), counts[words].tolist(), strict=True))
+        return list(zip(begins[words].tolist(), counts[words].tolist(), strict=True))
 
     def _measure_binding(self, begins: Longs, counts: Longs, length: int) -> Doubles:
         """Return the mutual information of the two parts of each string, where it is least."""
@@ -257,16 +256,3 @@ class _Strings:
         string_of_pair = pairs >> 21
         shares = counts / np.bincount(string, minlength=size)[string_of_pair]
         return np.asarray(np.bincount(string_of_pair, -shares * np.log(shares), size), np.float64)
-
-    @staticmethod
-    def _count_keys(keys: Hashes) -> tuple[Hashes, Longs]:
-        """Return the distinct hashes, sorted, and how often each occurs."""
-        ordered = np.sort(keys)
-        begins, counts = _find_runs(ordered)
-        return ordered[begins], counts
-
-
-def _find_runs(ordered: Hashes) -> tuple[Longs, Longs]:
-    """Return where each run of equal hashes begins, and its length."""
-    begins = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)])
-    return begins, np.diff(np.append(begins, len(ordered)))

@@ -241,7 +241,7 @@ def make_trie(words: tuple[str, ...]) -> Trie:
     """Return the trie of words, without the unknown word and those longer than `LONGEST`."""
     sizes = np.fromiter(map(len, words), np.int64)
     numbers = np.flatnonzero(sizes <= LONGEST)[1:].astype(np.int32)
-    points, bounds = _join_points([words[number] for number in numbers.tolist()])
+    points, bounds = join_points([words[number] for number in numbers.tolist()])
     keys = _make_slots(len(points) + 1)
     nodes = np.zeros(len(keys), np.int32)
     word_of_node = np.full(len(points) + 1, -1, np.int32)
@@ -255,7 +255,7 @@ def _mark_edges(keys: Longs, nodes: Ints, word_of_node: Ints) -> Trie:
     return Trie(keys, nodes, kernels.make_marks(keys, shift, kernels.EMPTY), shift, word_of_node)
 
 
-def _join_points(texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def join_points(texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the code points of all texts, and where each text begins, with the end."""
     points = np.frombuffer("".join(texts).encode("utf-32-le"), np.uint32).astype(np.int64)
     return points, np.cumsum(np.fromiter(map(len, ("", *texts)), np.int64))
@@ -281,7 +281,7 @@ def add_words(tables: Tables, words: Mapping[str, float]) -> tuple[Tables, Ints]
 
 def _extend_trie(tables: Tables, words: Sequence[str]) -> tuple[Trie, Ints]:
     """Return a copy of the tables' trie with further words, and the words' numbers in it."""
-    points, bounds = _join_points(words)
+    points, bounds = join_points(words)
     node_count, size = len(tables.word), len(tables.log_prob)
     keys, nodes = tables.edge_keys.copy(), tables.edge_nodes.copy()
     larger = _make_slots(node_count + len(points))

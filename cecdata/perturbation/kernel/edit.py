@@ -183,7 +183,6 @@ def is_new(points, length, facts):
 
 @inlined
 def _does_occur_in(points, length, wanted):
-    """Return whether one of points[:length] is `wanted`."""
     occurs = np.uint32(0)
     for i in range(np.uint64(length)):  # without an early exit the compiler vectorises it
         occurs |= np.uint32(points[i] == wanted)
