@@ -101,7 +101,7 @@ def _make_reward_for_trl(name: str) -> Callable[..., list[float]]:
         rewards: list[float] = []
         rows = zip(completions, reward_model, extra_info, strict=True)
         # the answers to one source, which stand next to each other
-        for _, group in groupby(rows, key=lambda row: row[2].get("id")):
+        for _, group in groupby(rows, key=lambda row: row[-1].get("id")):
             texts, models, infos = zip(*group, strict=True)
             target, answers = models[0]["ground_truth"], [read_text(text) for text in texts]
             names = [name] if name in _TERMS else []

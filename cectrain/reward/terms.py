@@ -82,14 +82,16 @@ def useful_rewards(
     edits that lead away from it. A candidate without edits earns 1 where its source has no error,
     else 0. This term is ours: the paper's reward has none.
     """
-    before_P_1 = _edit_distances(sources, [[target] for target in targets])
-    after_P_L = _edit_distances(targets, candidates_P_L)
-    made_P_L = _edit_distances(sources, candidates_P_L)
+    before_P_1 = _measure_edit_distances(sources, [[target] for target in targets])
+    after_P_L = _measure_edit_distances(targets, candidates_P_L)
+    made_P_L = _measure_edit_distances(sources, candidates_P_L)
     shares_P_L = np.maximum(0.0, before_P_1 - after_P_L) / np.maximum(1.0, made_P_L)
     return np.where(made_P_L > 0, shares_P_L, before_P_1 == 0)
 
 
-def _edit_distances(texts: Sequence[str], groups_P_L: Sequence[Sequence[str]]) -> FloatArray:
+def _measure_edit_distances(
+    texts: Sequence[str], groups_P_L: Sequence[Sequence[str]]
+) -> FloatArray:
     """Return the Levenshtein distance of each text to the texts of its group, shape [P, L]."""
     return np.array(
         [

@@ -111,8 +111,8 @@ def find_longest_candidate(config: Config) -> int:
 
     The built-in policy has one token a character; others need at most two.
     """
-    tokens = config.policy.max_chars * (1 if config.policy.name == BUILTIN else 2) + 8
-    return config.ppo.new_tokens or tokens
+    per_character = 1 if config.policy.name == BUILTIN else 2
+    return config.ppo.new_tokens or config.policy.max_chars * per_character + 8  # some to spare
 
 
 def prepare_job(

@@ -198,7 +198,7 @@ def _read_rows(
                 f"{', '.join(header)}. Name the column of the sentences with --text-column, or "
                 f"write the file with {_DELIMITERS[delimiter]}"
             )
-        if first not in (1, 2) or not any(header):
+        if first not in (1, 2) or not any(header):  # 2: behind a line `sep=`
             raise InputError(f"{source.label}: its first line must name the columns")
         if text_column is None and sources.DEFAULT_TEXT not in header:
             _refuse_sentences(header, delimiter, source)

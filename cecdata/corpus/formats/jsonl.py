@@ -86,8 +86,8 @@ def _split_lines(source: Source) -> Iterator[Block]:
 def _split_elements(source: Source) -> Iterator[Block]:
     """Yield the elements of a document, objects or strings, as lines.
 
-    They are those of a list, which may be the only one among an object's values, as in `{"data":
-    [...]}`; a single object is one element. JSON lines are read, too. Raises InputError for others.
+    They are those of a list, also of the only one among an object's values, as `{"data": [...]}`
+    has it; another object is one element. JSON lines are read, too. Raises InputError for others.
     """
     data = _read_document(source)
     first, _, rest = data.lstrip().partition(b"\n")
