@@ -68,7 +68,7 @@ class BlasThreads:
 
     def __init__(self) -> None:
         self._changed, self._inside, self._forking = Condition(), 0, False
-        self._pools = self._limit = cast("Any", None)
+        self._pools = self._limit = cast("Any", None)  # threadpoolctl's, while somebody is inside
         after = self._end_fork
         os.register_at_fork(before=self._begin_fork, after_in_parent=after, after_in_child=after)
 

@@ -212,7 +212,7 @@ def fetch_copies(uri: str) -> dict[str, Path]:
         raise InputError(f"{store.uri}: there is neither an object with this name nor a folder")
     copies = {name: root / (name or store.uri.rpartition("/")[2]) for name in objects}
     for path in root.rglob("*"):
-        if path.is_file() and path not in copies.values():
+        if path.is_file() and path not in copies.values():  # of an object that is gone
             path.unlink()
     tmp = root.with_name(f"{root.name}.tmp")  # another process may be reading what is in `root`
     for name, path in copies.items():

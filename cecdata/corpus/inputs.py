@@ -184,6 +184,7 @@ def _fetch_remote(uri: str, form: str | None) -> list[Source]:
 
 
 def _list_sample() -> list[Source]:
+    """Return the files of the corpus that ships with the package."""
     from importlib.resources import files
 
     folder = Path(str(files("cecdata"))) / "sample"

@@ -230,6 +230,7 @@ def _add_length_faults(
 
 
 def _describe_length_fault(length: int, min_chars: int, max_chars: int) -> Fault:
+    """Return why a text of this length is not a sentence."""
     if length == 0:
         return Fault("empty", "nothing but whitespace")
     if length < min_chars:

@@ -41,6 +41,7 @@ class FileReport:
         return self.rejected.most_common(1)[0][0] if mostly_bad else ""
 
     def __str__(self) -> str:
+        """Return what a user reads of a file that is damaged, or has mostly bad rows."""
         if self.damage:
             return self.damage
         bad = self.rejected.total()
@@ -157,6 +158,7 @@ def _read_source(
 
 
 def _join_rows(parts: Sequence[Rows]) -> Rows:
+    """Return the rows of several parts as one; those of one part are not copied."""
     if len(parts) == 1:
         return parts[0]
     return Rows(

@@ -56,13 +56,9 @@ def build_rows(
     if faults := find_faults(text, source):
         places = list(faults)
         origins = origin.take(pa.array(places)).to_pylist()
-        rejects = [
-            *rejects,
-            *(
-                Reject(int(rows[place]), name, *faults[place])
-                for place, name in zip(places, origins, strict=True)
-            ),
-        ]
+        named = zip(places, origins, strict=True)
+        further = [Reject(int(rows[place]), name, *faults[place]) for place, name in named]
+        rejects = [*rejects, *further]
         sound = np.ones(len(text), np.bool_)
         sound[places] = False
         is_sound, rows = pa.array(sound), rows[sound]

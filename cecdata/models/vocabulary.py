@@ -52,21 +52,25 @@ def cut_vocabulary(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -
         for number, (name, text) in enumerate(zip(names, texts, strict=True))
         if name in special or len(text.strip()) < 2 or writes_chinese(text)
     ]
-    numbers = {names[old]: new for new, old in enumerate(kept)}
-    _renumber(data, numbers)
+    _renumber_tokens(data, {names[old]: new for new, old in enumerate(kept)})
     vars(tokenizer)["_tokenizer"] = Tokenizer.from_str(json.dumps(data))
     _keep_rows(model, kept)
-    renumbered = dict(zip(kept, range(len(kept)), strict=True))
+    new_numbers = {old: new for new, old in enumerate(kept)}
     for settings in (model.config, model.generation_config):
-        for key in ("bos_token_id", "eos_token_id", "pad_token_id"):
-            ids = getattr(settings, key, None)
-            if isinstance(ids, list):
-                setattr(settings, key, [renumbered[number] for number in ids])
-            elif ids is not None:
-                setattr(settings, key, renumbered.get(ids))
+        _renumber_special_tokens(settings, new_numbers)
 
 
-def _renumber(data: dict[str, Any], numbers: dict[str, int]) -> None:
+def _renumber_special_tokens(settings: Any, new_numbers: dict[int, int]) -> None:
+    """Let the settings of a model name its special tokens by their new numbers."""
+    for key in ("bos_token_id", "eos_token_id", "pad_token_id"):
+        ids = getattr(settings, key, None)
+        if isinstance(ids, list):
+            setattr(settings, key, [new_numbers[number] for number in ids])
+        elif ids is not None:
+            setattr(settings, key, new_numbers.get(ids))
+
+
+def _renumber_tokens(data: dict[str, Any], numbers: dict[str, int]) -> None:
     """Let the settings of a tokenizer have only these tokens, with these numbers."""
     core = data["model"]
     pairs = (pair if isinstance(pair, list) else pair.split(" ") for pair in core["merges"])

@@ -103,8 +103,7 @@ def _measure_edit_distances(
 
 
 USEFUL = Term(
-    "useful",
-    lambda batch: useful_rewards(batch.sources, batch.targets, batch.candidates_P_L),
+    "useful", lambda batch: useful_rewards(batch.sources, batch.targets, batch.candidates_P_L)
 )
 
 

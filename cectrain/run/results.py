@@ -20,14 +20,7 @@ from cecdata.embed import Encoder
 from cecdata.models.hub import identify_checkpoint
 from cectrain import checkpoints
 from cectrain.config import Config, RewardConfig
-from cectrain.corrector.folder import (
-    MODEL,
-    RUN,
-    SUMMARY,
-    check_weights,
-    hash_weights,
-    locate_model,
-)
+from cectrain.corrector.folder import MODEL, RUN, SUMMARY, check_weights, hash_weights, locate_model
 from cectrain.corrector.policy import make_reader
 from cectrain.data.shards import PairSource
 from cectrain.distributed import count_processes

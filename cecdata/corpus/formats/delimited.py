@@ -130,9 +130,9 @@ class _Feed:
 
     def __init__(self, stream: IO[bytes], source: Source) -> None:
         self._blocks = split_blocks(stream, source)
-        self._ahead: deque[tuple[int, str]] = deque()
-        self.record_lines: list[tuple[int, str]] = []
-        self.rejects: list[Reject] = []
+        self._ahead: deque[tuple[int, str]] = deque()  # lines with their numbers, not yet read
+        self.record_lines: list[tuple[int, str]] = []  # the same of the record that is read
+        self.rejects: list[Reject] = []  # rows that are rejected, until a reader takes them
 
     def __iter__(self) -> _Feed:
         return self

@@ -139,6 +139,7 @@ def _read_batches(
 
 
 def _pick_columns(text_column: str | None, schema: pa.Schema, source: Source) -> Picked:
+    """Return the columns to read; raise InputError for one that does not hold strings."""
     strings = [field.name for field in schema if is_text(field.type)]
     picked = pick_columns(text_column, schema.names, strings, source.label)
     for what, name in (("origin", picked.origin), ("licence", picked.licence)):

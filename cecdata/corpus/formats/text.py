@@ -22,6 +22,7 @@ def _read_rows(source: Source, text_column: str | None, batch_rows: int) -> Iter
 
 
 def _read_records(source: Source) -> Iterator[Record | Reject]:
+    """Yield each line with its number, and those that are too long as rejects."""
     for block in _read_blocks(source):
         yield from block.rejects
         lines = block.data.decode("utf-8", "surrogateescape").split("\n")[:-1]
