@@ -7,8 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from itertools import compress, count, groupby, islice
-from operator import not_
+from itertools import groupby, islice
 from threading import RLock
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -84,9 +83,10 @@ class Corrector:
         script: str = "simplified",
     ) -> None:
         check_script(script)
-        judges = rescore is None or isinstance(rescore, str) or hasattr(rescore, "log_prob")
-        require(judges, "rescore", rescore, "the name of a language model, or a LanguageModel")
-        self._confidence, self._script, self._moved = confidence, script, 0.0
+        is_judge = rescore is None or isinstance(rescore, str) or hasattr(rescore, "log_prob")
+        require(is_judge, "rescore", rescore, "the name of a language model, or a LanguageModel")
+        self._confidence, self._script = confidence, script
+        self._nats = 0.0  # that are added to the log-odds of all edits
         self._words = Wordlists().also(protect, terms, dictionary or {}, self._read)
         self._settings = Settings(confidence, lm, self._words.terms, rescore, batch, device)
         self._model, self._loaded = model, None if isinstance(model, str) else model
@@ -130,16 +130,15 @@ class Corrector:
         proposer = self.proposer
         least = self._confidence or 0.0
         prepared = [_Text(text, proposer, self._script, self._words, least) for text in texts]
-        questions = [q.text for text in prepared for q in text.questions]
+        asked = [question.text for text in prepared for question in text.questions]
         proposals: list[Sequence[Edit]] = []
-        for first in range(0, len(questions), proposer.together):
+        for first in range(0, len(asked), proposer.together):
             stop_if_given_up()
-            proposals += proposer.propose(questions[first : first + proposer.together])
-        if self._moved:
-            proposals = [[move_confidence(e, self._moved) for e in edits] for edits in proposals]
-        answers = iter(proposals)
-        shares = [list(islice(answers, len(text.questions))) for text in prepared]
-        return [text.make_correction(share) for text, share in zip(prepared, shares, strict=True)]
+            proposals += proposer.propose(asked[first : first + proposer.together])
+        if self._nats:
+            proposals = [[move_confidence(e, self._nats) for e in edits] for edits in proposals]
+        answers = iter(proposals)  # to all questions of the first text, then of the second, …
+        return [text.make_correction(islice(answers, len(text.questions))) for text in prepared]
 
     def also(
         self,
@@ -180,7 +179,7 @@ class Corrector:
         least: the least confidence of an edit after that.
         """
         made = copy(self)
-        vars(made).update(_moved=nats, _confidence=least)
+        vars(made).update(_nats=nats, _confidence=least)
         return made
 
     def _read(self, text: str) -> str:
@@ -189,7 +188,7 @@ class Corrector:
         return plain if self._script == SCRIPTS[0] else simplify(plain)
 
     def stream(self, texts: Iterable[str]) -> Iterator[Correction]:
-        """Yield one correction a text; memory holds a chunk of at most 256 texts."""
+        """Yield one correction a text; memory holds as many texts as the model is asked at once."""
         chunk: list[str] = []
         size = 0
         for text in _list_texts(texts):
@@ -231,17 +230,18 @@ class _Text:
         stop_if_given_up()
         self._least = least
         not_prose = list(find_not_prose(source))
-        self._kept = [Kept(*place[:2], source[slice(*place[:2])], place[2]) for place in not_prose]
+        self._kept = [Kept(p.start, p.end, source[p.start : p.end], p.reason) for p in not_prose]
         plain = self._apply_rules(edit_guard.Plain.make(source, not_prose), words, script)
-        self._written = text = plain.text
+        self._written = text = plain.text  # in the script of the source
         if script == "traditional" or (script == "auto" and is_traditional(text)):
             text = simplify(text)
             plain = replace(plain, text=text)
         self._plain = plain
         self._unread = proposer.unread(text)
-        seen = edit_guard.put_stand_ins(text, proposer.unread) if any(self._unread) else text
+        self._unread_places = frozenset(at for at, unread in enumerate(self._unread) if unread)
         self._kept += self._find_unreadable()
-        self._kept += (plain.kept(at, at + 1, "form") for at in plain.forms)
+        self._kept += (plain.make_kept(at, at + 1, "form") for at in plain.forms)
+        seen = edit_guard.put_stand_ins(text, proposer.unread) if self._unread_places else text
         self.questions: list[_Question] = []
         for piece in edit_guard.cut_pieces(seen, proposer.longest):
             self._add_question(piece, seen, proposer.most)
@@ -249,64 +249,77 @@ class _Text:
     def _apply_rules(
         self, plain: edit_guard.Plain, words: Wordlists, script: str
     ) -> edit_guard.Plain:
-        """Return what the user's dictionary and the forms of characters make of a text."""
+        """Return what the user's dictionary and the forms of characters make of a text.
+
+        Their edits are noted, and what the user protects in the text after them.
+        """
         protected = edit_guard.Protected(plain.text, words.protected)
         by_user = edit_guard.apply_dictionary(plain, words.dictionary, words.wrong, protected)
-        self._by_rule = [plain.edit(edit) for edit in by_user]
+        self._by_rule = [plain.locate_edit(edit) for edit in by_user]
         # What is deleted leaves a space, so that no other edit goes across its place.
-        plain = plain.put((edit.start, edit.end, edit.target or " ") for edit in by_user)
+        plain = plain.apply_changes((edit.start, edit.end, edit.target or " ") for edit in by_user)
         if self._least <= forms.CONFIDENCE and script == "simplified":
             protected = edit_guard.Protected(plain.text, words.protected) if by_user else protected
             by_form = forms.standardise_forms(plain, protected)
-            self._by_rule += map(plain.edit, by_form)
+            self._by_rule += map(plain.locate_edit, by_form)
             self._by_rule.sort(key=lambda edit: edit.start)
-            plain = plain.put((edit.start, edit.end, edit.target) for edit in by_form)
+            plain = plain.apply_changes((edit.start, edit.end, edit.target) for edit in by_form)
         if self._by_rule:
             protected = edit_guard.Protected(plain.text, words.protected)
         self._protected = protected
         return plain
 
-    def _add_question(self, piece: edit_guard.Piece, text: str, most: int | None) -> None:
-        """Ask about a piece of the text that the model sees, or keep it if that cannot be."""
-        whole = text[piece.context : piece.end]
-        question = whole.strip()
-        begin = piece.context + len(whole) - len(whole.lstrip())
+    def _add_question(self, piece: edit_guard.Piece, seen: str, most: int | None) -> None:
+        """Add the question about a piece, or note why the piece stays without one.
+
+        seen: the text as the model sees it. most: the most characters of a question.
+        """
         if not self._has_han(piece):
             return  # no character that could be wrong
+        with_context = seen[piece.context : piece.end]
+        question = with_context.strip()
         if self._is_unfamiliar(piece):
-            self._kept.append(self._plain.kept(piece.start, piece.end, "unfamiliar"))
+            self._kept.append(self._plain.make_kept(piece.start, piece.end, "unfamiliar"))
         elif most is not None and len(question) > most:
-            self._kept.append(self._plain.kept(piece.start, piece.end, "too_long"))
+            self._kept.append(self._plain.make_kept(piece.start, piece.end, "too_long"))
         else:
+            begin = piece.context + with_context.index(question)
             self.questions.append(_Question(piece, begin, question))
 
-    def make_correction(self, proposals: Sequence[Sequence[Edit]]) -> Correction:
+    def make_correction(self, proposals: Iterable[Sequence[Edit]]) -> Correction:
         """Return the correction by the dictionary and the model's proposals for each question."""
         stop_if_given_up()
         plain, edits, kept = self._plain, list[Edit](), [*self._kept]
-        unread = frozenset(compress(count(), self._unread))
-        for (piece, begin, _), proposed in zip(self.questions, proposals, strict=True):
-            shifted = [replace(e, start=e.start + begin, end=e.end + begin) for e in proposed]
-            # What is inserted between two pieces belongs to the second.
-            last = piece.end + (piece.end == len(plain.text))
-            inside = [e for e in shifted if piece.start <= e.start < last and e.end <= piece.end]
-            sure = [edit for edit in inside if edit.confidence >= self._least]
-            through, refused = edit_guard.filter_edits(plain, piece, sure, unread, self._protected)
+        for question, proposed in zip(self.questions, proposals, strict=True):
+            through, refused = self._filter_proposals(question, proposed)
             edits += through
             kept += refused
         if self._written != plain.text:
             edits, lost = carry_edits(self._written, plain.text, edits)
-            kept += (plain.kept(start, end, "script") for start, end in lost)
+            kept += (plain.make_kept(start, end, "script") for start, end in lost)
         if self._by_rule:
-            kept = [part for whole in kept for part in self._cut(whole)]
-        written = [*self._by_rule, *map(plain.edit, edits)]
-        written.sort(key=lambda edit: (edit.start, edit.end))
+            kept = [part for whole in kept for part in self._leave_out_replaced(whole)]
+        made = [*self._by_rule, *map(plain.locate_edit, edits)]
+        made.sort(key=lambda edit: (edit.start, edit.end))
         kept.sort(key=lambda part: (part.start, part.end))
-        target = apply_edits(plain.source, written)
-        return Correction(plain.source, target, tuple(written), tuple(kept))
+        return Correction(plain.source, apply_edits(plain.source, made), tuple(made), tuple(kept))
 
-    def _cut(self, kept: Kept) -> Iterator[Kept]:
-        """Yield the parts of what was kept that the dictionary has not replaced."""
+    def _filter_proposals(
+        self, question: _Question, proposed: Sequence[Edit]
+    ) -> tuple[list[Edit], list[Kept]]:
+        """Return the edits of a question's piece that are made, and what is kept for the others."""
+        piece, begin, _ = question
+        shifted = [replace(e, start=e.start + begin, end=e.end + begin) for e in proposed]
+        # What is inserted between two pieces belongs to the second.
+        last = piece.end + (piece.end == len(self._plain.text))
+        inside = [e for e in shifted if piece.start <= e.start < last and e.end <= piece.end]
+        sure = [edit for edit in inside if edit.confidence >= self._least]
+        return edit_guard.filter_edits(
+            self._plain, piece, sure, self._unread_places, self._protected
+        )
+
+    def _leave_out_replaced(self, kept: Kept) -> Iterator[Kept]:
+        """Yield the parts of what was kept that no rule has replaced."""
         start = kept.start
         first = bisect_left(self._by_rule, start, key=lambda edit: edit.start)
         last = bisect_left(self._by_rule, kept.end, key=lambda edit: edit.start)
@@ -321,27 +334,25 @@ class _Text:
     def _has_han(self, piece: edit_guard.Piece) -> bool:
         """Return whether a model can read a Han character of the piece."""
         span = slice(piece.start, piece.end)
-        read = compress(self._plain.text[span], map(not_, self._unread[span]))
-        return any(is_han(ord(character)) for character in set(read))
+        pairs = zip(self._plain.text[span], self._unread[span], strict=True)
+        return any(not unread and is_han(ord(character)) for character, unread in pairs)
 
     def _is_unfamiliar(self, piece: edit_guard.Piece) -> bool:
         """Return whether too many Han characters are unreadable, as in traditional Chinese."""
-        unread = self._unread[piece.start : piece.end]
-        if not any(unread):
+        places = range(piece.start, piece.end)
+        if self._unread_places.isdisjoint(places):
             return False
-        text = self._plain.text[piece.start : piece.end]
-        han = [is_han(ord(character)) for character in text]
-        count = sum(compress(han, unread))
-        forms = sum(not is_standard(character) for character in compress(text, han))
-        return (count > _FEW or forms > 1) and count >= UNFAMILIAR * sum(han)
+        han = [place for place in places if is_han(ord(self._plain.text[place]))]
+        unreadable = sum(place in self._unread_places for place in han)
+        other_forms = sum(not is_standard(self._plain.text[place]) for place in han)
+        is_always_asked = unreadable <= _FEW and other_forms <= 1
+        return not is_always_asked and unreadable >= UNFAMILIAR * len(han)
 
     def _find_unreadable(self) -> Iterator[Kept]:
         """Yield the runs that the model cannot read, but for what the dictionary put in."""
-        at = 0
-        fixed = self._plain.fixed
-        marked = (unread and place not in fixed for place, unread in enumerate(self._unread))
-        for unread, run in groupby(marked):
-            end = at + sum(1 for _ in run)
-            if unread and not self._plain.text[at:end].isspace():
-                yield self._plain.kept(at, end, "unreadable")
-            at = end
+        unreadable = self._unread_places - self._plain.fixed
+        for is_unreadable, run in groupby(range(len(self._unread)), unreadable.__contains__):
+            places = [*run]
+            start, end = places[0], places[-1] + 1
+            if is_unreadable and not self._plain.text[start:end].isspace():
+                yield self._plain.make_kept(start, end, "unreadable")

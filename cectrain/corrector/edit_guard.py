@@ -11,7 +11,7 @@
 4. `filter_edits`: an edit that touches a character that is not Han, an unreadable or replaced one,
    or a protected name is dropped. All edits of a piece are refused where together they stray too
    far from it.
-5. `Plain.edit`: the places of an edit in the text as written, with what was left out.
+5. `Plain.locate_edit`: an edit's places in the text as written, with what was left out.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ SENTENCES = re.compile(r"[^。！？；…!?;]*[。！？；…!?;]+[”’」�
 _CLAUSES = re.compile(r"(?:[^，、,]|,(?=\d))*(?:[，、]|,(?!\d))|(?:[^，、,]|,(?=\d))+")
 _NEW = -1  # the place in a text of a character that it does not have
 _CONTEXT = 0.25  # most text that is read before a clause, as a share of the longest
+_MOST_BEFORE = 8  # clauses that are read before a clause
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +73,11 @@ class Plain:
     def make(cls, source: str, not_prose: Iterable[NotProse] = ()) -> Plain:
         """Return what a model is to read of a text."""
         plain = cls(source, source, range(len(source)), range(1, len(source) + 1))
-        plain = plain.put((start, end, _FOR_SIGNS) for start, end, _ in not_prose)
+        # A sign stands for what is no prose until all single spaces are left out, then a space.
+        plain = plain.apply_changes((start, end, _FOR_SIGNS) for start, end, _ in not_prose)
         for left_out in (_LEFT_OUT, _SPACE):
-            plain = plain.put((*match.span(), "") for match in left_out.finditer(plain.text))
+            matches = left_out.finditer(plain.text)
+            plain = plain.apply_changes((*match.span(), "") for match in matches)
         forms = [match.start() for match in _FORMS.finditer(plain.text) if _decode_form(match[0])]
         if not forms and not plain.fixed:
             return plain
@@ -85,7 +88,7 @@ class Plain:
             characters[at] = _FOR_SPANS
         return replace(plain, text="".join(characters), forms=frozenset(forms))
 
-    def put(self, changes: Iterable[Change]) -> Plain:
+    def apply_changes(self, changes: Iterable[Change]) -> Plain:
         """Return the text with changes made, which are sorted and do not overlap.
 
         What they put in is fixed.
@@ -93,34 +96,35 @@ class Plain:
         changes = list(changes)
         if not changes:
             return self
-        whole = [*zip(self.begins, self.ends, range(len(self.text)), strict=True)]
-        made: list[tuple[int, int, int]] = []
+        # of each character: where it begins and ends in the source, and its place in this text
+        old = [*zip(self.begins, self.ends, range(len(self.text)), strict=True)]
+        new: list[tuple[int, int, int]] = []
         done = 0
         for start, end, target in changes:
-            made += whole[done:start]
-            made += [(whole[start][0], whole[end - 1][1], _NEW)] * len(target)
+            new += old[done:start]
+            new += [(old[start][0], old[end - 1][1], _NEW)] * len(target)
             done = end
-        made += whole[done:]
-        places, fixed = [place for _, _, place in made], {_NEW, *self.fixed}
+        new += old[done:]
+        fixed = {_NEW, *self.fixed}
         return Plain(
             self.source,
             splice(self.text, changes),
-            [begin for begin, _, _ in made],
-            [end for _, end, _ in made],
-            frozenset(at for at, place in enumerate(places) if place in self.forms),
-            frozenset(at for at, place in enumerate(places) if place in fixed),
+            [begin for begin, _, _ in new],
+            [end for _, end, _ in new],
+            frozenset(at for at, (_, _, place) in enumerate(new) if place in self.forms),
+            frozenset(at for at, (_, _, place) in enumerate(new) if place in fixed),
         )
 
-    def span(self, start: int, end: int) -> tuple[int, int]:
+    def locate_span(self, start: int, end: int) -> tuple[int, int]:
         """Return the place in the source of a span of the text."""
         if start < end:
             return self.begins[start], self.ends[end - 1]
         at = self.ends[start - 1] if start else 0
         return at, at
 
-    def edit(self, edit: Edit) -> Edit:
+    def locate_edit(self, edit: Edit) -> Edit:
         """Return an edit of the text as one of the source, which keeps what was left out."""
-        start, end = self.span(edit.start, edit.end)
+        start, end = self.locate_span(edit.start, edit.end)
         source = self.source[start:end]
         alternatives = tuple(
             replace(alternative, target=self._fill_in(edit.start, edit.end, alternative.target))
@@ -131,20 +135,21 @@ class Plain:
             edit, start=start, end=end, source=source, target=target, alternatives=alternatives
         )
 
-    def kept(self, start: int, end: int, reason: str) -> Kept:
+    def make_kept(self, start: int, end: int, reason: str) -> Kept:
         """Return a span of the text that was kept as one of the source."""
-        low, high = self.span(start, end)
-        return Kept(low, high, self.source[low:high], reason)
+        start, end = self.locate_span(start, end)
+        return Kept(start, end, self.source[start:end], reason)
 
     def _fill_in(self, start: int, end: int, target: str) -> str:
         """Return a target with what the source has between the characters of the span."""
-        parts = zip(self.ends[start:end], self.begins[start + 1 : end], strict=False)  # between
-        between = [self.source[before:after] for before, after in parts]
+        gaps = zip(self.ends[start:end], self.begins[start + 1 : end], strict=False)
+        between = [self.source[low:high] for low, high in gaps]
         if not any(between):
             return target
         if len(target) != end - start:
             return target + "".join(between)
-        return "".join(a + b for a, b in zip(target, [*between, ""], strict=True))
+        pairs = zip(target, [*between, ""], strict=True)
+        return "".join(character + left_out for character, left_out in pairs)
 
 
 def _decode_form(form: str) -> str:
@@ -215,8 +220,9 @@ def _cut_sentence(text: str, start: int, end: int, limit: int) -> list[Piece]:
         if made and len(text[made[-1].context : after].strip()) <= limit:
             made[-1] = Piece(made[-1].context, made[-1].start, after)
         else:
-            near = (s for s in starts[-8:] if at - s <= _CONTEXT * limit and after - s <= limit)
-            made.append(Piece(min(near, default=at), at, after))
+            earliest = max(at - _CONTEXT * limit, after - limit)
+            contexts = (begin for begin in starts[-_MOST_BEFORE:] if begin >= earliest)
+            made.append(Piece(min(contexts, default=at), at, after))
         starts.append(at)
         at = after
     return made
@@ -234,17 +240,17 @@ def has_strayed(edits: Iterable[Edit], length: int) -> bool:
 
 
 class Protected:
-    """The places of a text that phrases cover: characters, and gaps between two of them."""
+    """The places of a text that phrases cover: characters, and gaps before characters."""
 
     def __init__(self, text: str, phrases: Phrases) -> None:
-        self._held, self._inner = bytearray(len(text) + 1), bytearray(len(text) + 1)
+        self._characters, self._gaps = bytearray(len(text) + 1), bytearray(len(text) + 1)
         for start, end, _ in phrases.find(text):
-            self._held[start:end] = b"\1" * (end - start)
-            self._inner[start + 1 : end] = b"\1" * (end - start - 1)
+            self._characters[start:end] = b"\1" * (end - start)
+            self._gaps[start + 1 : end] = b"\1" * (end - start - 1)
 
     def holds(self, start: int, end: int) -> bool:
         """Return whether a change of the span would change a phrase or part it."""
-        return any(self._held[start:end]) or (start == end and bool(self._inner[start]))
+        return any(self._characters[start:end]) or (start == end and bool(self._gaps[start]))
 
 
 def filter_edits(
@@ -258,7 +264,7 @@ def filter_edits(
     """
     text, start, end = plain.text, piece.start, piece.end
     if has_strayed(edits, sum(map(_is_han, text[start:end]))):
-        return [], [plain.kept(start, end, "strayed")]
+        return [], [plain.make_kept(start, end, "strayed")]
     through, kept = [], []
     for edit in edits:
         if _touches(edit, unread) or _touches(edit, plain.fixed):
@@ -266,9 +272,9 @@ def filter_edits(
         if not plain.forms.isdisjoint(range(edit.start, edit.end)):
             continue
         if not _changes_han(text, edit):
-            kept.append(plain.kept(edit.start, edit.end, "not_han"))
+            kept.append(plain.make_kept(edit.start, edit.end, "not_han"))
         elif protected.holds(edit.start, edit.end):
-            kept.append(plain.kept(edit.start, edit.end, "protected"))
+            kept.append(plain.make_kept(edit.start, edit.end, "protected"))
         else:
             through.append(edit)
     return through, kept

@@ -35,9 +35,8 @@ def standardise_forms(plain: Plain, protected: Protected) -> list[Edit]:
     """Return the edits that put the standard character in the place of another form of it."""
     forms = map_forms()
     places = [at for at, character in enumerate(plain.text) if character in forms]
-    if len(places) > max(
-        1, MOST * sum(characters.is_han(ord(character)) for character in plain.text)
-    ):
+    han_count = sum(characters.is_han(ord(character)) for character in plain.text)
+    if len(places) > max(1, MOST * han_count):
         return []
     quoted = {at for match in _QUOTED.finditer(plain.text) for at in range(*match.span())}
     settled = plain.fixed | plain.forms | quoted
