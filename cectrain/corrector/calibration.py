@@ -97,12 +97,12 @@ def judge_changes(
     proposer: CombinedProposer, scorer: LanguageModel, ngrams: LanguageModel, pairs: Sequence[Pair]
 ) -> Judged:
     """Return the changes of each source that would be judged, with all that is known of them."""
-    parts = [
-        (source[piece.start : piece.end], piece.start, source, target)
-        for source, target in pairs
-        for piece in cut_pieces(source, proposer.longest)
+    places = [  # of the pieces: the pair of each, and where it begins and ends in its source
+        (pair, piece.start, piece.end)
+        for pair in pairs
+        for piece in cut_pieces(pair[0], proposer.longest)
     ]
-    texts = [text for text, *_ in parts]
+    texts = [source[start:end] for (source, _), start, end in places]
     # what it proposes does not depend on an earlier calibration
     proposer.rescorer = Rescorer(scorer, proposer.weights, "", MEASURED)
     evidence: list[dict[Change, Known]] = []
@@ -113,16 +113,18 @@ def judge_changes(
         model += scorer.log_ratios_of(block, [list(changes) for changes in evidence[first:]])
         advance_bar("judge", len(block), len(texts))
     listed = [list(changes) for changes in evidence]
-    by_ngrams = ngrams.log_ratios_of(texts, listed)
     right = [
-        is_right((start + begin, end + begin, text), source, find_right_changes(source, target))
-        for changes, (_, begin, source, target) in zip(listed, parts, strict=True)
+        is_right((start + begin, end + begin, text), pair[0], find_right_changes(*pair))
+        for changes, (pair, begin, _) in zip(listed, places, strict=True)
         for start, end, text in changes
     ]
-    features = [(1.0, *values[:4]) for changes in evidence for values in changes.values()]
-    errors = sum(len(find_right_changes(*pair)) for pair in pairs)
-    ratios = np.concatenate(model), np.concatenate(by_ngrams)
-    return Judged(np.array(features), *ratios, np.array(right), errors)
+    return Judged(
+        features=np.array([(1.0, *known[:4]) for part in evidence for known in part.values()]),
+        model=np.concatenate(model),
+        ngrams=np.concatenate(ngrams.log_ratios_of(texts, listed)),
+        right=np.array(right),
+        errors=sum(len(find_right_changes(*pair)) for pair in pairs),
+    )
 
 
 def find_right_changes(source: str, target: str) -> list[Change]:
@@ -141,37 +143,47 @@ def is_right(change: Change, source: str, right: Sequence[Change]) -> bool:
     return bool(inside) and splice(source[start:end], inside) == text
 
 
-def fit_calibration(found: Judged, plain: Weights) -> Calibration:
-    """Return the weights that fit; without a say for a model that is of no use.
+def fit_calibration(judged: Judged, plain: Weights) -> Calibration:
+    """Return the weights that fit, or `plain`, without a model's say, where it is of no use.
 
     Raises InputError where no change was right, or none wrong.
     """
-    is_judged = np.isfinite(found.model)
-    right, model = found.right[is_judged], found.model[is_judged]
+    is_judged = np.isfinite(judged.model)
+    right, model = judged.right[is_judged], judged.model[is_judged]
     if right.all() or not right.any():
         raise InputError("no proposed change is right, or none is wrong: raise --sentences")
-    features = np.column_stack([found.features[is_judged], np.clip(model, -TRUSTED, TRUSTED)])
-    model_auc, ngrams_auc = measure_auc(model, right), measure_auc(found.ngrams[is_judged], right)
-    loss, f1 = _cross_fit(features, right, found.errors)
-    loss_without, f1_without = _cross_fit(features[:, :-1], right, found.errors)
-    gain = loss_without - loss
+    # as `Weights` has them: the last column is the model's
+    features = np.column_stack([judged.features[is_judged], np.clip(model, -TRUSTED, TRUSTED)])
+    loss, f1 = _cross_fit(features, right, judged.errors)
+    loss_without, f1_without = _cross_fit(features[:, :-1], right, judged.errors)
     least = round(plain.least + (f1 - f1_without) / 2, 2)
     fitted = Weights(*fit_logistic(features, right).tolist())._replace(least=least)
-    useless = model_auc <= ngrams_auc or gain <= 0 or fitted.model <= 0
-    weights = plain if useless else fitted
-    counts = len(right), int(right.sum())
-    return Calibration(weights, model_auc, ngrams_auc, gain, f1, f1_without, *counts)
+    model_auc, ngrams_auc = measure_auc(model, right), measure_auc(judged.ngrams[is_judged], right)
+    gain = loss_without - loss
+    is_useless = model_auc <= ngrams_auc or gain <= 0 or fitted.model <= 0
+    return Calibration(
+        weights=plain if is_useless else fitted,
+        auc=model_auc,
+        ngrams_auc=ngrams_auc,
+        gain=gain,
+        f1=f1,
+        f1_without=f1_without,
+        changes=len(right),
+        right=int(right.sum()),
+    )
 
 
 def _cross_fit(features: Doubles, right: NDArray[np.bool_], errors: int) -> tuple[float, float]:
-    """Return the loss of a change and the greatest F1, by weights fitted to the other half."""
+    """Return the loss of a change in nats and the greatest F1, by weights of the other half."""
     logits = np.zeros(len(right))
-    for half in (0, 1):
+    for half, other in ((0, 1), (1, 0)):
         weights = fit_logistic(features[half::2], right[half::2])
-        logits[1 - half :: 2] = features[1 - half :: 2] @ weights
+        logits[other::2] = features[other::2] @ weights
     loss = np.logaddexp(0, np.where(right, -logits, logits)).mean()
+    # of the surest change, the two surest, and so on
     hits = np.cumsum(right[np.argsort(-logits, kind="stable")])
-    return float(loss), float((2 * hits / (np.arange(1, len(right) + 1) + errors)).max())
+    f1 = 2 * hits / (np.arange(1, len(right) + 1) + errors)
+    return float(loss), float(f1.max())
 
 
 def fit_logistic(features: Doubles, right: NDArray[np.bool_]) -> Doubles:
@@ -193,8 +205,9 @@ def measure_auc(values: Doubles, right: NDArray[np.bool_]) -> float:
 
     Equal values count half.
     """
-    _, place, times = np.unique(values, return_inverse=True, return_counts=True)
-    below = np.cumsum(times) - (times + 1) / 2  # mean number of values before each, from 0
+    _, number, times = np.unique(values, return_inverse=True, return_counts=True)
+    rank = np.cumsum(times) - (times + 1) / 2  # of each different value, from 0
     count = int(right.sum())
-    above = below[place][right].sum() - count * (count - 1) / 2
-    return float(above / (count * (len(right) - count)))
+    ranks_among_right = count * (count - 1) / 2  # their sum
+    wrong_below = rank[number][right].sum() - ranks_among_right
+    return float(wrong_below / (count * (len(right) - count)))

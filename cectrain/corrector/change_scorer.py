@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from cecdata.models import prompts
 from cecdata.models.causal import is_built_in_kind
 from cectrain.corrector.correction import Change
 from cectrain.corrector.folder import check_weights, locate_model, read_longest_source, read_prompt
-from cectrain.corrector.numpy_policy import Ints, NumpyPolicy
+from cectrain.corrector.numpy_policy import Floats, Ints, NumpyPolicy
 
 FLOOR = -15.0  # least log-ratio; that of a text which the policy cannot write
 _END = "\0"  # stands for the end token, which has no character
@@ -56,6 +56,14 @@ class Tokens:
             else:
                 tokens += (self._numbers[f"<0x{byte:02X}>"] for byte in part.encode())
         return tokens
+
+
+class _Differing(NamedTuple):
+    """A character that a change replaces: its place in the text, and the tokens of both."""
+
+    place: int
+    old: int
+    new: int
 
 
 class ChangeScorer:
@@ -106,69 +114,78 @@ class ChangeScorer:
         results: list[dict[Change, float]] = [{} for _ in texts]
         numbers = [n for n in range(len(texts)) if changes[n]]
         numbers.sort(key=lambda n: len(texts[n]))
-        total = itertools.accumulate(2 * len(texts[n]) for n in numbers)
-        batch = dict(zip(numbers, (tokens // _TOKENS for tokens in total), strict=True))
+        # of questions and answers up to each text's end
+        token_counts = itertools.accumulate(2 * len(texts[n]) for n in numbers)
+        batch_of = dict(zip(numbers, (count // _TOKENS for count in token_counts), strict=True))
         with BLAS_THREADS.limit(1):
-            for _, chosen in itertools.groupby(numbers, key=batch.__getitem__):
-                self._write_ratios(list(chosen), texts, changes, results)
+            for _, batch in itertools.groupby(numbers, key=batch_of.__getitem__):
+                self._write_ratios(list(batch), texts, changes, results)
         return results
 
     def _write_ratios(
         self,
-        chosen: Sequence[int],
+        batch: Sequence[int],
         texts: Sequence[str],
         changes: Sequence[Collection[Change]],
         results: list[dict[Change, float]],
     ) -> None:
-        """Write the log-ratios of the texts `chosen`; tokens after the last change are not read."""
-        rows: list[list[int]] = []
-        places: list[Ints] = []
-        compared: list[tuple[int, int, int]] = []  # state, and the tokens after and before it
-        owners: list[tuple[int, Change, int]] = []  # whose they are, and how many
-        states = 0
-        for n in chosen:
-            differing = {change: self._find_differing(texts[n], change) for change in changes[n]}
-            spots = sorted({place for pairs in differing.values() for place, _, _ in pairs or ()})
-            index = {place: states + at for at, place in enumerate(spots)}
-            for change, pairs in differing.items():
-                results[n][change] = FLOOR if pairs is None else 0.0
-                compared += [(index[place], after, before) for place, before, after in pairs or ()]
-                owners.append((n, change, len(pairs or ())))
-            if spots:
-                question, answer = self._question_tokens(texts[n]), texts[n][: spots[-1]]
-                rows.append(question + [self._written.get(c, self.tokens.end) for c in answer])
-                places.append(np.array(spots) + len(question) - 1)
-                states += len(spots)
-        if not rows:
-            return
-        at, after, before = np.array(compared).T
-        outputs = self._policy.compute_states(rows, places)[at]
-        logits = self._policy.compute_logits
-        gains = logits(outputs, after) - logits(outputs, before)
+        """Write the log-ratios of the changes of those texts whose numbers are in the batch."""
+        differing: dict[tuple[int, Change], list[_Differing]] = {}
+        for n in batch:
+            for change in changes[n]:
+                results[n][change] = FLOOR
+                if (characters := self._find_differing(texts[n], change)) is not None:
+                    differing[n, change] = characters
+        ratios = self._compare_tokens(texts, differing)
         first = 0
-        for n, change, count in owners:
-            if count:
-                results[n][change] = max(FLOOR, float(gains[first : first + count].sum()))
-            first += count
+        for (n, change), characters in differing.items():
+            end = first + len(characters)
+            results[n][change] = max(FLOOR, float(ratios[first:end].sum()))
+            first = end
 
-    def _find_differing(self, text: str, change: Change) -> list[tuple[int, int, int]] | None:
-        """Return place, token before and token after of each character that the change replaces.
+    def _compare_tokens(
+        self, texts: Sequence[str], differing: Mapping[tuple[int, Change], list[_Differing]]
+    ) -> Floats:
+        """Return the log-ratio of all differing characters, one after the other.
 
-        None where one of them has no token.
+        Tokens after the last one of a text are not read.
         """
+        compared = [(n, *one) for (n, _), characters in differing.items() for one in characters]
+        if not compared:
+            return np.zeros(0, np.float32)
+        places: dict[int, set[int]] = {}  # by the number of the text
+        for n, place, _, _ in compared:
+            places.setdefault(n, set()).add(place)
+        rows: list[list[int]] = []
+        asked: list[Ints] = []
+        state_of: dict[tuple[int, int], int] = {}  # its number, by text and place
+        for n, spots in places.items():
+            question, answer = self._question_tokens(texts[n]), texts[n][: max(spots)]
+            rows.append(question + [self._written.get(c, self.tokens.end) for c in answer])
+            asked.append(np.array(sorted(spots)) + len(question) - 1)
+            for place in sorted(spots):
+                state_of[n, place] = len(state_of)
+        numbers = [state_of[n, place] for n, place, _, _ in compared]
+        states = self._policy.compute_states(rows, asked)[numbers]
+        _, _, old, new = np.array(compared).T
+        logits = self._policy.compute_logits
+        return logits(states, new) - logits(states, old)
+
+    def _find_differing(self, text: str, change: Change) -> list[_Differing] | None:
+        """Return each character that the change replaces; None where one has no token."""
         start, end, target = change
         old, new = text[start:end], target
         if len(old) != len(new):  # judged by the first character that differs
             old, new = text[start:] + _END, target + text[end:] + _END
             pairs = enumerate(zip(old, new, strict=False))  # `_END` makes them differ
-            same = next(n for n, (before, after) in pairs if before != after)
-            start, old, new = start + same, old[same], new[same]
+            first = next(n for n, (before, after) in pairs if before != after)
+            start, old, new = start + first, old[first], new[first]
         differing = []
         for place, (before, after) in enumerate(zip(old, new, strict=True), start):
             if before != after:
                 if before not in self._written or after not in self._written:
                     return None
-                differing.append((place, self._written[before], self._written[after]))
+                differing.append(_Differing(place, self._written[before], self._written[after]))
         return differing
 
     def _question_tokens(self, text: str) -> list[int]:

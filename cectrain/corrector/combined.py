@@ -91,13 +91,13 @@ class CombinedProposer(Proposer):
         judge = self.rescorer
         weights = (judge or self).weights._asdict()
         del weights["least"]
+        if judge is None:
+            del weights["distortion"]
         return {
             **self.channel.identity,
             **identify_checkpoint(self.scorer.folder),
             "least": self.least,
-            **{
-                f"weight_{name}": weights[name] for name in weights if judge or name != "distortion"
-            },
+            **{f"weight_{name}": weight for name, weight in weights.items()},
             **({"judge": judge.scorer.name, "judge_id": judge.scorer.identity} if judge else {}),
         }
 
@@ -129,27 +129,29 @@ class CombinedProposer(Proposer):
         """
         evidence = self.gather_evidence(pieces, readings)
         logits = [
-            {c: self.weights.logit(values) for c, values in changes.items()} for changes in evidence
+            {c: self.weights.logit(known) for c, known in changes.items()} for changes in evidence
         ]
         if self.rescorer is not None:
             others = [
-                {c: values for c, values in changes.items() if c not in reading.terms}
+                {c: known for c, known in changes.items() if c not in reading.terms}
                 for changes, reading in zip(evidence, readings, strict=True)
             ]
             least = logit(self.least) if self.least else -math.inf
             rescored = self.rescorer.judge(pieces, others, least)
             logits = [values | judged for values, judged in zip(logits, rescored, strict=True)]
-        confidences = []
-        for piece, reading, values in zip(pieces, readings, logits, strict=True):
-            scored = {
-                c: logistic(value + KNOWN * (c in reading.terms) + LISTED * (c in reading.listed))
-                for c, value in values.items()
-            }
-            if len(piece) > self.scorer.longest:
-                likeliest = {c: reading.posterior[c] for c in reading.best}
-                scored = {c: p for c, p in likeliest.items() if p >= proposer.LEAST}
-            confidences.append(scored)
-        return confidences
+        return [*map(self._find_confidences, pieces, readings, logits)]
+
+    def _find_confidences(
+        self, piece: str, reading: Reading, logits: Mapping[Change, float]
+    ) -> dict[Change, float]:
+        """Return P(c) of the changes of a piece, from logits without what is added to terms."""
+        if len(piece) > self.scorer.longest:
+            posteriors = {c: reading.posterior[c] for c in reading.best}
+            return {c: p for c, p in posteriors.items() if p >= proposer.LEAST}
+        return {
+            c: logistic(value + KNOWN * (c in reading.terms) + LISTED * (c in reading.listed))
+            for c, value in logits.items()
+        }
 
     def gather_evidence(
         self, pieces: Sequence[str], readings: Sequence[Reading]
@@ -162,17 +164,8 @@ class CombinedProposer(Proposer):
         if self.rescorer is not None:
             proposed, estimates = self._propose_freely(self.rescorer, pieces, judged, readings)
         scored = [[*changes, *free] for changes, free in zip(judged, proposed, strict=True)]
-        evidence = []
-        for piece, reading, shares, free, ratios in zip(
-            pieces, readings, likely, proposed, self.scorer.log_ratios(pieces, scored), strict=True
-        ):
-            counts = count_proposals(piece, shares, ratios)
-            facts = {}
-            for change, ratio in ratios.items():
-                odds = free[change] if change in free else weigh_posterior(reading, change)
-                least = LEAST_RATIO if change in reading.terms else -math.inf
-                facts[change] = Known(odds, max(ratio, least), math.log(max(1, counts[change])))
-            evidence.append(facts)
+        ratios = self.scorer.log_ratios(pieces, scored)
+        evidence = [*map(join_evidence, pieces, readings, likely, proposed, ratios)]
         if self.rescorer is None:
             return evidence
         return [*map(self._keep_hopeful, pieces, evidence, proposed, estimates)]
@@ -215,33 +208,31 @@ class CombinedProposer(Proposer):
         judged: Sequence[Collection[Change]],
         readings: Sequence[Reading],
     ) -> tuple[list[dict[Change, float]], list[dict[Change, float]]]:
-        """Return logit p(c) of changes that the model proposes, and its estimates of all.
+        """Return logit p(c) of changes that the model proposes, and its estimates r(c) of all.
 
         They undo errors that the channel has, but the n-grams do not see: what stands before makes
         the right token likelier than what is written, by more than log P(observed | right) takes
         away. Their p(c) is that of n-grams without an opinion.
         """
-        chances = [
+        possible = [  # with log P(observed | right)
             find_changes(piece) if len(piece) <= self.scorer.longest else {} for piece in pieces
         ]
         estimated = [
-            list(dict.fromkeys((*changes, *possible)))
-            for changes, possible in zip(judged, chances, strict=True)
+            list(dict.fromkeys((*listed, *log_probs)))
+            for listed, log_probs in zip(judged, possible, strict=True)
         ]
+        estimates = rescorer.estimate(pieces, estimated)
         error, temperature = self.channel.settings.error, self.channel.settings.temperature
-        free, estimates = [], []
-        for piece, changes, chance, reading, ratios in zip(
-            pieces, judged, chances, readings, rescorer.estimate(pieces, estimated), strict=True
+        proposed = []
+        for piece, listed, log_probs, reading, ratios in zip(
+            pieces, judged, possible, readings, estimates, strict=True
         ):
-            worth = {
-                c: ratios[c] + chance[c]
-                for c in chance.keys() - reading.terms - set(changes)
-                if ratios[c] + chance[c] > 0 and not is_settled(piece, *c)
-            }
-            best = sorted(worth, key=lambda c: (-worth[c], c))[: rescoring.PROPOSED]
-            free.append({c: (chance[c] - error) / temperature for c in best})
-            estimates.append(ratios)
-        return free, estimates
+            others = log_probs.keys() - reading.terms - set(listed)
+            gains = {c: ratios[c] + log_probs[c] for c in others}
+            gains = {c: g for c, g in gains.items() if g > 0 and not is_settled(piece, *c)}
+            best = sorted(gains, key=lambda c: (-gains[c], c))[: rescoring.PROPOSED]
+            proposed.append({c: (log_probs[c] - error) / temperature for c in best})
+        return proposed, estimates
 
 
 def find_likely(reading: Reading) -> dict[Change, float]:
@@ -251,6 +242,27 @@ def find_likely(reading: Reading) -> dict[Change, float]:
     }
 
 
+def join_evidence(
+    piece: str,
+    reading: Reading,
+    likely: dict[Change, float],
+    proposed: Mapping[Change, float],
+    ratios: Mapping[Change, float],
+) -> dict[Change, Known]:
+    """Return logit p(c), v(c) and log n(c) of the changes of a piece.
+
+    likely: the posteriors by which n(c) is counted. proposed: logit p(c) of the changes that a
+    language model proposes. ratios: v(c) of all changes.
+    """
+    counts = count_proposals(piece, likely, ratios)
+    evidence = {}
+    for change, ratio in ratios.items():
+        log_odds = proposed[change] if change in proposed else weigh_posterior(reading, change)
+        least = LEAST_RATIO if change in reading.terms else -math.inf
+        evidence[change] = Known(log_odds, max(ratio, least), math.log(max(1, counts[change])))
+    return evidence
+
+
 def weigh_posterior(reading: Reading, change: Change) -> float:
     """Return logit p(c) of a change, with the addition for one of the length."""
     start, end, target = change
@@ -258,7 +270,7 @@ def weigh_posterior(reading: Reading, change: Change) -> float:
 
 
 def count_proposals(
-    piece: str, likely: dict[Change, float], changes: Collection[Change]
+    piece: str, likely: Mapping[Change, float], changes: Collection[Change]
 ) -> dict[Change, int]:
     """Return the number of changes that the channel proposes in the sentence of each change."""
     ends = [sentence.end() for sentence in SENTENCES.finditer(piece)]

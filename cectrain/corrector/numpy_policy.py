@@ -106,24 +106,23 @@ class NumpyPolicy:
         """Return the last states after the tokens at `places` of each row, row after row."""
         padded = [_pad(np.array(row)) for row in rows]
         sizes = [len(row) for row in padded]
-        begins = np.cumsum([0, *sizes])
+        begins = np.cumsum([0, *sizes])  # of the rows among the tokens of all
         angles = _make_angles(_round_up(max(sizes)), self._width, self._base)
         position = np.concatenate([np.arange(size) for size in sizes])
         turns = [turn[position][:, None] for turn in angles]
-        padded_at = [_pad(place) for place in places]
-        last = np.concatenate([n + at for n, at in zip(begins[:-1], padded_at, strict=True)])
+        padded_places = [_pad(place) for place in places]
+        asked = np.concatenate([n + at for n, at in zip(begins[:-1], padded_places, strict=True)])
         state = to_single(self._embedded[np.concatenate(padded)])
         for number, layer in enumerate(self._layers):
             attended = self._attend(self._normalise(state) @ layer.attend, layer, turns, begins)
             if number == len(self._layers) - 1:
-                attended, state = attended[last], state[last]
+                attended, state = attended[asked], state[asked]
             state = state + attended @ layer.output
             gate, value = np.split(self._normalise(state) @ layer.gate_and_up, 2, axis=1)
             state += _apply_gate(gate, value) @ layer.down
-        is_asked = np.concatenate(
-            [np.arange(len(p)) < len(q) for p, q in zip(padded_at, places, strict=True)]
-        )
-        return self._normalise(state[is_asked]) * self._norm
+        pairs = zip(padded_places, places, strict=True)
+        is_real = np.concatenate([np.arange(len(more)) < len(place) for more, place in pairs])
+        return self._normalise(state[is_real]) * self._norm
 
     def compute_logits(self, states: Floats, tokens: Ints) -> Floats:
         """Return the logit of one token after each state."""
@@ -133,11 +132,14 @@ class NumpyPolicy:
     def _attend(
         self, mixed: Floats, layer: _Layer, turns: Sequence[Floats], begins: Ints
     ) -> Floats:
-        """Return what each token takes from itself and those before it in its row."""
+        """Return what each token takes from itself and those before it in its row.
+
+        mixed [T, …]: the queries, keys and values of all tokens. begins: of the rows among them.
+        """
         heads, width = self._heads, self._width
         shared = self._key_heads  # heads of keys and values, each for a group of queries
         parts = np.split(mixed.reshape(len(mixed), -1, width), [heads, heads + shared], axis=1)
-        queries, keys, values = parts
+        queries, keys, values = parts  # [T, heads or shared, width]
         queries = _rotate(self._normalise(queries) * layer.query_norm, turns)
         keys = _rotate(self._normalise(keys) * layer.key_norm, turns)
         taken, group = np.empty_like(queries), heads // shared
@@ -167,10 +169,10 @@ def read_tensors(path: Path) -> dict[str, Array]:
     try:
         with path.open("rb") as file:
             raw = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-        begin = 8 + int.from_bytes(raw[:8], "little")
-        header: Any = parse(raw[8 : min(begin, _LONGEST_HEADER)])
+        header_end = 8 + int.from_bytes(raw[:8], "little")  # the size of the header comes first
+        header: Any = parse(raw[8 : min(header_end, _LONGEST_HEADER)])
         header.pop("__metadata__", None)
-        body = memoryview(raw)[begin:]
+        body = memoryview(raw)[header_end:]
         return {name: _map_tensor(body, name, about) for name, about in header.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
@@ -206,14 +208,14 @@ def _read_weight(tensors: Mapping[str, Array], name: str, *shape: int) -> Floats
 
 
 def _apply_gate(gate: Floats, value: Floats) -> Floats:
-    """Return SiLU(gate) · value."""
-    below = np.negative(gate)
+    """Return SiLU(gate) · value, where SiLU(x) is x / (1 + e^-x)."""
+    made = np.negative(gate)  # and changed in place
     with np.errstate(over="ignore"):  # e^89 and above is infinite, and the quotient 0
-        np.exp(below, out=below)
-    below += 1
-    np.divide(gate, below, out=below)
-    below *= value
-    return below
+        np.exp(made, out=made)
+    made += 1
+    np.divide(gate, made, out=made)
+    made *= value
+    return made
 
 
 def _apply_softmax(score: Floats) -> Floats:

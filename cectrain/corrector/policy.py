@@ -138,12 +138,13 @@ def _write_token_by_token(
     """Return greedy answers as `transformers` writes them, and their log-probabilities."""
     answers = causal.generate(policy, prompts, budgets)
     return [
-        Written(answer, _log_probs(policy.model, prompt, answer))
+        Written(answer, _compute_log_probs(policy.model, prompt, answer))
         for prompt, answer in zip(prompts, answers, strict=True)
     ]
 
 
-def _log_probs(model: Any, prompt: Sequence[int], answer: list[int]) -> list[float]:
+def _compute_log_probs(model: Any, prompt: Sequence[int], answer: list[int]) -> list[float]:
+    """Return the log-probability of each token of an answer."""
     import torch
 
     ids = torch.tensor([[*prompt, *answer]], device=model.device)
@@ -215,15 +216,19 @@ class PolicyProposer(Proposer):
         ]
 
     def _find_longest(self) -> int | None:
-        """Return the most characters that fit the context with their answer, as in training."""
-        policy, limits = self.policy, [self.policy.max_chars]
+        """Return the most characters that fit the context with their answer, as in training.
+
+        None where neither the training nor the model has a limit.
+        """
+        policy, limit = self.policy, self.policy.max_chars
         if context := getattr(policy.model.config, "max_position_embeddings", None):
             characters = "的龘" if self._is_readable("龘") else "的"  # a common and a rare one
             encoded = (policy.tokenizer.encode(c, add_special_tokens=False) for c in characters)
             free = int(context) - len(causal.encode_prompt(policy, "")) - causal.EXTRA_TOKENS
             # A question of n characters, and an answer of at most twice its tokens.
-            limits.append(max(1, free // (3 * max(map(len, encoded)))))
-        return min((limit for limit in limits if limit is not None), default=None)
+            most = max(1, free // (3 * max(map(len, encoded))))
+            limit = most if limit is None else min(limit, most)
+        return limit
 
     @cached_property
     def _special(self) -> re.Pattern[str] | None:
@@ -233,6 +238,7 @@ class PolicyProposer(Proposer):
         return re.compile("|".join(map(re.escape, texts))) if texts else None
 
     def _align_answer(self, piece: str, answer: str, written: Written) -> list[Edit]:
+        """Return the edits by which an answer differs from a piece, if they are sure enough."""
         stripped = answer.strip()
         if stripped == piece:
             return []
@@ -245,22 +251,25 @@ class PolicyProposer(Proposer):
             shift += len(change.source) - len(change.target)
             span = log_probs[start : max(end, start + 1)]
             # Rounded, because sums of floats depend on what else is in a batch.
-            chance = round(math.exp(sum(span) / len(span)), 4)
-            if chance >= self.least:
-                edits.append(make_edit(piece, change.start, change.end, change.source, chance))
+            confidence = round(math.exp(sum(span) / len(span)), 4)
+            if confidence >= self.least:
+                edits.append(make_edit(piece, change.start, change.end, change.source, confidence))
         return edits
 
     def _spread_log_probs(self, answer: str, written: Written) -> list[float]:
-        """Return the log-probability of each character of an answer, and last of its end."""
+        """Return the log-probability of each character of an answer, and last of its end.
+
+        Several tokens may spell one character, which has their sum, and one token several.
+        """
         prefixes = [written.tokens[: n + 1] for n in range(len(written.tokens))]
-        ends = [len(text) for text in causal.decode(self.policy, prefixes)]
-        log_probs, before = [0.0] * (len(answer) + 1), 0
+        ends = [len(text) for text in causal.decode(self.policy, prefixes)]  # of tokens, in text
+        log_probs, begin = [0.0] * (len(answer) + 1), 0
         special = self.policy.tokenizer.all_special_ids
         for token, log_prob, end in zip(written.tokens, written.log_probs, ends, strict=True):
             if token in special:
                 log_probs[min(end, len(answer))] += log_prob
-            else:  # several tokens may spell one character, and one token several
-                for place in range(max(0, min(before, end - 1)), min(end, len(answer))):
+            else:  # a token that only completes a character counts for it
+                for place in range(max(0, min(begin, end - 1)), min(end, len(answer))):
                     log_probs[place] += log_prob
-            before = end
+            begin = end
         return log_probs

@@ -121,18 +121,18 @@ def find_not_prose(text: str) -> Iterator[NotProse]:
         return
     for match in _NOT_PROSE.finditer(text):
         start, end, reason = match.start(), match.end(), str(match.lastgroup)
-        if match["files"]:
+        if match["files"]:  # one name behind the other, each with prose before it
             ends = [start + file.end() for file in _FILE.finditer(match["files"])]
-            for last in [*ends[:-1], end]:
-                glued = _GLUED.match(text[start:last])  # prose before the name
-                yield NotProse(start + glued.end() if glued else start, last, reason)
-                start = last
-        elif match["mail"]:
-            prose = match["mail"].rstrip(_IN_MAIL)
-            yield NotProse(start + (len(prose) if prose != match["mail"] else 0), end, reason)
-        elif match["path"] or match["link"]:
-            last = max(text.rfind("/", start, end), text.rfind("\\", start, end)) + 1
-            name = _LAST_NAME.match(text, max(last, start), end)
+            for name_end in [*ends[:-1], end]:
+                prose = _GLUED.match(text[start:name_end])
+                yield NotProse(start + prose.end() if prose else start, name_end, reason)
+                start = name_end
+        elif match["mail"]:  # with prose before it
+            before = match["mail"].rstrip(_IN_MAIL)
+            yield NotProse(start + (len(before) if before != match["mail"] else 0), end, reason)
+        elif match["path"] or match["link"]:  # with prose behind it
+            last_slash = max(text.rfind("/", start, end), text.rfind("\\", start, end))
+            name = _LAST_NAME.match(text, max(last_slash + 1, start), end)
             yield NotProse(start, name.end() if name else end, reason)
         else:
             yield NotProse(start, end, reason)

@@ -141,14 +141,17 @@ class Rescorer:
             for changes in evidence
         ]
         with holding_lock(self._lock):
-            ratios = _round_ratios(hopeful, self.scorer.log_ratios_of(pieces, hopeful))
-        return [
-            {
-                c: (self.plain if math.isnan(r) else self.weights).logit(changes[c], r)
-                for c, r in ({c: known.assumed for c, known in changes.items()} | judged).items()
-            }
-            for changes, judged in zip(evidence, ratios, strict=True)
-        ]
+            judged = _round_ratios(hopeful, self.scorer.log_ratios_of(pieces, hopeful))
+        return [*map(self._weigh, evidence, judged)]
+
+    def _weigh(self, changes: Evidence, judged: Mapping[Change, float]) -> dict[Change, float]:
+        """Return logit P(c) of changes with r(c) as judged, nan where the model cannot judge."""
+        logits = {}
+        for change, known in changes.items():
+            ratio = judged.get(change, known.assumed)
+            weights = self.plain if math.isnan(ratio) else self.weights
+            logits[change] = weights.logit(known, ratio)
+        return logits
 
     def estimate(
         self, pieces: Sequence[str], changes: Sequence[Sequence[Change]]
@@ -170,9 +173,10 @@ def _round_ratios(
     ]
 
 
-def do_overlap(a: Change, b: Change) -> bool:
+def do_overlap(first: Change, second: Change) -> bool:
     """Return whether two changes cannot both be made: they share characters or their start."""
-    return (a[0] < b[1] and b[0] < a[1]) or a[0] == b[0]
+    (start, end, _), (other_start, other_end, _) = first, second
+    return (start < other_end and other_start < end) or start == other_start
 
 
 def locate_calibration(identity: str, lm: str) -> Path:

@@ -58,43 +58,38 @@ def carry_edits(
     if not edits:
         return [], []
     back = min(_BACK, key=lambda way: _count_differences(written, _convert(read, way)))
-    whole = _convert(apply_edits(read, edits), back)
-    through, lost, shift = [], [], 0
+    converted = _convert(apply_edits(read, edits), back)
+    carried, lost, shift = [], [], 0  # from places in `read` to those in `converted`
     for edit in edits:
-        at = edit.start + shift
-        shift += len(edit.target) - (edit.end - edit.start)
-        target = whole[at : at + len(edit.target)]
-        if len(edit.source) == len(target):  # characters that stay are those that were written
-            places = range(edit.start, edit.end)
-            parts = zip(places, edit.source, edit.target, target, strict=True)
-            target = "".join(written[n] if old == new else now for n, old, new, now in parts)
+        begin, source = edit.start + shift, written[edit.start : edit.end]
+        shift += len(edit.target) - len(edit.source)
+        target = converted[begin : begin + len(edit.target)]
+        if len(source) == len(target):  # characters that stay are those that were written
+            characters = zip(source, edit.source, edit.target, target, strict=True)
+            target = "".join(own if old == new else form for own, old, new, form in characters)
         if simplify(target) != edit.target:
             lost.append((edit.start, edit.end))
             continue
-        others = tuple(
+        alternatives = tuple(
             replace(alternative, target=_convert(alternative.target, back))
             for alternative in edit.alternatives
         )
-        source = written[edit.start : edit.end]
-        through.append(replace(edit, source=source, target=target, alternatives=others))
-    return through, lost
+        carried.append(replace(edit, source=source, target=target, alternatives=alternatives))
+    return carried, lost
 
 
 def _convert(text: str, way: str) -> str:
     """Return a converted text of the same length; where words change it, by characters."""
     convert = _load_converter(way).convert
     safe = _UNCODED.sub("·", text)
-    whole: str = convert(safe)
-    if len(whole) != len(safe):
-        whole = "".join(
-            character if len(character) == 1 else c
-            for c, character in zip(safe, map(convert, safe), strict=True)
-        )
+    converted: str = convert(safe)
+    if len(converted) != len(safe):
+        pairs = zip(safe, map(convert, safe), strict=True)
+        converted = "".join(new if len(new) == 1 else old for old, new in pairs)
     if safe != text:
-        whole = "".join(
-            c if _UNCODED.match(c) else character for c, character in zip(text, whole, strict=True)
-        )
-    return whole
+        pairs = zip(text, converted, strict=True)
+        converted = "".join(old if _UNCODED.match(old) else new for old, new in pairs)
+    return converted
 
 
 def _count_differences(text: str, other: str) -> int:

@@ -173,6 +173,7 @@ def _write_branches(
             written.log_probs.extend(verdict.log_probs[:room])
             if len(verdict.tokens) >= room or verdict.tokens[-1] in ends:
                 continue
+            # of one branch, as many tokens with the same last one are the same tokens
             key = (verdict.row, len(verdict.tokens), verdict.tokens[-1])
             if key not in next_branches:
                 next_branches[key] = _move_on(branches[verdict.row], verdict)
@@ -236,7 +237,7 @@ def _judge_drafts(
     proposed = [branch.list_proposed(end) for branch in branches]
     width = logits.shape[1]
     drafts = torch.tensor([row + [end] * (width - len(row)) for row in proposed]).to(logits.device)
-    # by candidate, as `members` lists them
+    # C candidates, as `members` lists them; each has its branch's logits and draws of its own
     branch_of = torch.tensor([n for n, branch in enumerate(branches) for _ in branch.members])
     draft_sizes = torch.tensor([len(row) for row in proposed])[branch_of]
     logp = torch.log_softmax(logits / (temperature or 1.0), dim=-1)
@@ -248,7 +249,7 @@ def _judge_drafts(
     else:
         accepted = torch.rand(len(branch_of), width).log() < draft_log_probs.cpu()[branch_of]
     accepted &= torch.arange(width) < draft_sizes[:, None]
-    count = accepted.long().cumprod(dim=1).sum(dim=1)  # leading acceptances
+    count = accepted.long().cumprod(dim=1).sum(dim=1)  # of the accepted tokens before a rejection
     at = count.clamp(max=width - 1)
     others = _redraw(logp[branch_of, at], drafts[branch_of, at], temperature)
     log_probs_of_others = logp[branch_of, at, others.to(logp.device)].tolist()

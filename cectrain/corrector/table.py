@@ -188,8 +188,9 @@ def find_model(spec: str) -> tuple[Model, str]:
             raise UsageError(f"no model {spec!r}: {known}; or name a folder, or OWNER/NAME")
         refuse_missing_folder(spec)
         return FIELD if is_field(spec) else POLICY, spec
-    takes, needs = ":" in model.form, model.form.startswith(f"{name}:")
-    if (argument and not takes) or (not argument and (colon or needs)):
+    is_missing = not argument and (colon or model.form.startswith(f"{name}:"))
+    is_too_many = argument and ":" not in model.form
+    if is_missing or is_too_many:
         raise UsageError(f"model {spec!r}: write {model.form}")
     model.check(argument)
     return model, argument

@@ -74,18 +74,19 @@ def estimate_prevalence(confidences: Iterable[float]) -> float | None:
     greatest = np.array(list(confidences), np.float64)
     if len(greatest) < FEWEST:
         return None
-    seen = greatest >= SEEN
-    sure = np.minimum(greatest[seen], 0.9999)
+    is_proposed = greatest >= SEEN
+    sure = np.minimum(greatest[is_proposed], 0.9999)
     # how much likelier a sentence with an error has this confidence, or no proposal
     ratio = np.full(len(greatest), (1 - RECALL) / (1 - FALSE))
     odds = np.exp(BIAS + SLOPE * np.log(sure / (1 - sure)))
-    ratio[seen] = odds * (1 - RIGHT) / RIGHT * RECALL / FALSE
+    ratio[is_proposed] = odds * (1 - RIGHT) / RIGHT * RECALL / FALSE
     share = 0.5
     for _ in range(_STEPS):
-        odds = share / (1 - share) * ratio
+        odds = share / (1 - share) * ratio  # that a sentence has an error
         share = min(float((odds / (1 + odds)).mean()), 0.5)
-    by_number = (seen.mean() - FALSE) / (RECALL - FALSE)
-    return max(min(share, float(by_number)), RAREST)
+    # that with which so many sentences have a proposal
+    share_by_number = float((is_proposed.mean() - FALSE) / (RECALL - FALSE))
+    return max(min(share, share_by_number), RAREST)
 
 
 def find_threshold(prevalence: float, least: float) -> float:
@@ -93,8 +94,8 @@ def find_threshold(prevalence: float, least: float) -> float:
 
     It is for confidences of text of which half of the sentences have an error.
     """
-    share = prevalence * RECALL / (prevalence * RECALL + (1 - prevalence) * FALSE)
-    log_odds = _log_odds(LEAST) - BIAS - _log_odds(share) + _log_odds(RIGHT)
+    right, wrong = prevalence * RECALL, (1 - prevalence) * FALSE  # sentences with a proposal
+    log_odds = _log_odds(LEAST) - BIAS - _log_odds(right / (right + wrong)) + _log_odds(RIGHT)
     threshold = 1 / (1 + math.exp(-log_odds / SLOPE))
     return round(max(least - FEWER, min(HIGHEST, threshold)), 2)
 
