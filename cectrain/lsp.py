@@ -82,21 +82,21 @@ class Server:
         self.editor = editor = LanguageServer("cectrain", version("cec-zero"))
         fix = types.CodeActionOptions(code_action_kinds=[types.CodeActionKind.QuickFix])
         for feature, answer in (
-            (types.INITIALIZE, self._begin),
-            (types.WORKSPACE_DID_CHANGE_CONFIGURATION, self._configure),
+            (types.INITIALIZE, self._take_first_settings),
+            (types.WORKSPACE_DID_CHANGE_CONFIGURATION, self._take_new_settings),
             (types.TEXT_DOCUMENT_DID_OPEN, self._check_soon),
             (types.TEXT_DOCUMENT_DID_CHANGE, self._check_soon),
-            (types.TEXT_DOCUMENT_DID_CLOSE, self._forget),
+            (types.TEXT_DOCUMENT_DID_CLOSE, self._forget_document),
         ):
             editor.feature(feature)(partial(answer))  # pygls marks what it is given
-        editor.feature(types.TEXT_DOCUMENT_CODE_ACTION, fix)(partial(self._offer))
-        editor.command(KEEP)(partial(self._keep))
+        editor.feature(types.TEXT_DOCUMENT_CODE_ACTION, fix)(partial(self._offer_actions))
+        editor.command(KEEP)(partial(self._keep_word))
 
-    def _begin(self, params: types.InitializeParams) -> None:
-        """Keep the settings with which the editor starts."""
+    def _take_first_settings(self, params: types.InitializeParams) -> None:
+        """Take the settings with which the editor starts."""
         self._settings = params.initialization_options
 
-    def _configure(self, params: types.DidChangeConfigurationParams) -> None:
+    def _take_new_settings(self, params: types.DidChangeConfigurationParams) -> None:
         """Take new settings, and check all documents again."""
         settings = params.settings
         self._settings = settings.get("cectrain", settings) if settings else settings
@@ -126,7 +126,7 @@ class Server:
             given_up.set()
             task.cancel()
 
-    def _forget(self, params: types.DidCloseTextDocumentParams) -> None:
+    def _forget_document(self, params: types.DidCloseTextDocumentParams) -> None:
         uri = params.text_document.uri
         self._cancel(uri)
         self._findings.pop(uri, None)
@@ -140,7 +140,7 @@ class Server:
         text, revision = document.source, document.version
         loop = asyncio.get_running_loop()
         try:
-            edits = await loop.run_in_executor(self._pool, self._find, name, text, given_up)
+            edits = await loop.run_in_executor(self._pool, self._find_edits, name, text, given_up)
         except GivenUpError:
             return
         except Exception as error:  # noqa: BLE001 - a task that ends with one says nothing
@@ -150,18 +150,18 @@ class Server:
         findings = list(_list_findings(edits, text, document.position_codec))
         self._publish(uri, revision, findings)
 
-    def _find(self, name: str, text: str, given_up: Event) -> list[Edit]:
+    def _find_edits(self, name: str, text: str, given_up: Event) -> list[Edit]:
         """Return the edits of a document, in a thread of the pool."""
         with asking_whether_given_up(given_up.is_set):
             if self._reader is None:
-                self._reader = _Remembering(self._load(self._rooted_settings()))
+                self._reader = _Remembering(self._load(self._resolve_settings()))
             document = read_document(name, text.encode(), Reading("utf-8"))
             return list_edits(correct_document(self._reader, document))
 
     def _root(self) -> Path:
         return Path(self.editor.workspace.root_path or ".")
 
-    def _rooted_settings(self) -> dict[str, Any]:
+    def _resolve_settings(self) -> dict[str, Any]:
         """Return the settings with names of files below the root of the workspace."""
         root = self._root()
         settings: dict[str, Any] = {}
@@ -176,10 +176,9 @@ class Server:
             kind, meant = ((int, float), "a number") if key == "confidence" else (str, "a text")
             if not all(isinstance(part, kind) for part in parts):
                 raise UsageError(f"the setting {key} must be {meant}, not {value!r}")
-            paths = [root / str(part) for part in parts]
-            settings[key] = value
-            if key in _LISTS or key == "protect":
-                settings[key] = paths if key in _LISTS else paths[0]
+            settings[key] = root / value if key == "protect" else value
+            if key in _LISTS:
+                settings[key] = [root / part for part in parts]
         return settings
 
     def _publish(self, uri: str, number: int | None, findings: list[_Finding]) -> None:
@@ -190,7 +189,7 @@ class Server:
             types.PublishDiagnosticsParams(uri, shown, number)
         )
 
-    def _offer(self, params: types.CodeActionParams) -> list[types.CodeAction]:
+    def _offer_actions(self, params: types.CodeActionParams) -> list[types.CodeAction]:
         """Return what can be done about the findings in a range, the best first."""
         uri = params.text_document.uri
         number, findings = self._findings.get(uri, (None, []))
@@ -213,9 +212,9 @@ class Server:
             actions.append(_make_action(finding, title, preferred=False, command=command))
         return actions
 
-    def _keep(self, word: str) -> None:
+    def _keep_word(self, word: str) -> None:
         """Protect a word in the file of the project, and check again."""
-        keep_word(self._rooted_settings().get("protect") or self._root() / PROTECTED, word)
+        keep_word(self._resolve_settings().get("protect") or self._root() / PROTECTED, word)
         self._reader = None
         self._check_all()
 

@@ -108,16 +108,16 @@ def _learn(text: FieldText, out: Path, *, policy: bool) -> Report:
         models = load_default_models()
         counts = FieldCounts(models, text, left_out)
         mixture = Mixture([*models, counts.make_model()])
-        share = mixture.share_of_last(WEIGHTS, held_out)
-        mixed = mixture.make_model([*((1 - share) * weight for weight in WEIGHTS), share], "field")
-        tables = make_tables(mixed)
+        share = mixture.share_of_last(WEIGHTS, held_out)  # the weight of the counts
+        weights = [*((1 - share) * weight for weight in WEIGHTS), share]
+        tables = make_tables(mixture.make_model(weights, "field"))
         trial = trial_of_base.result()
     candidates = {NGRAMS: FieldProposer(COMBINED, tables, base, weights=base.weights)}
     trained = train_policy(text, left_out, out / WORK / _name(text)) if policy else None
     if trained:
         name = f"{COMBINED}:{trained}"
         candidates[BOTH] = FieldProposer(name, tables, base, weights=base.weights)
-    results = {NOTHING: (trial.before, base.least)}
+    results = {NOTHING: (trial.before, base.least)}  # scores and thresholds
     results |= {name: trial.try_adapted(model) for name, model in candidates.items()}
     scores = {name: score for name, (score, _) in results.items()}
     used = choose_parts(scores)
@@ -129,37 +129,40 @@ def _learn(text: FieldText, out: Path, *, policy: bool) -> Report:
     else:
         counts.add(sorted(set(held_out) - suspected))
         ngrams = replace(counts.make_model(), name=_name(text), share=share)
-        weights = candidates[used].weights._replace(least=threshold)
-        write_field(out, ngrams, trained if used == BOTH else None, weights, text.count, facts)
+        fitted = candidates[used].weights._replace(least=threshold)
+        write_field(out, ngrams, trained if used == BOTH else None, fitted, text.count, facts)
     shutil.rmtree(out / WORK, ignore_errors=True)
     return Report(
-        text.count,
-        text.left_out,
-        refusal,
-        len(held_out),
-        tuple(counts.new),
-        doubts,
-        threshold,
-        scores,
-        used,
+        sentences=text.count,
+        left_out=text.left_out,
+        kept=refusal,
+        held_out=len(held_out),
+        words=tuple(counts.new),
+        doubts=doubts,
+        threshold=threshold,
+        scores=scores,
+        used=used,
     )
 
 
 class FieldCounts:
-    """Counts of the words of all sentences of a text but some, by the words of other models."""
+    """Counts of the words of all sentences of a text but some: those of other models, and new ones.
+
+    new: how often each new word was seen.
+    """
 
     def __init__(self, models: Sequence[Ngrams], text: FieldText, without: Collection[str]) -> None:
-        shares: dict[str, float] = {}
+        shares: dict[str, float] = {}  # P of each known word, by the first model that has it
         for model in reversed(models):
             shares |= zip(model.words[1:], np.exp(model.word_log_prob[1:]).tolist(), strict=True)
-        characters = [s for s in text.read_first(READ_FOR_WORDS) if s not in without]
-        self.new = find_words(characters, shares)
-        total = sum(map(len, characters)) or 1
+        sentences = [s for s in text.read_first(READ_FOR_WORDS) if s not in without]
+        self.new = find_words(sentences, shares)
+        total = sum(map(len, sentences)) or 1
         self._words = ("<unk>", *shares, *self.new)
         known = np.array([0.0, *shares.values()])
         fresh = np.array([count / total for count in self.new.values()])
         costs = -np.log(np.maximum(np.concatenate([known, fresh]), 1e-12))
-        self._known = np.append(known, np.zeros(len(fresh))) / known.sum()
+        self._known = np.append(known, np.zeros(len(fresh))) / known.sum()  # P without a text
         self._segmenter = Segmenter(self._words, costs)
         self._sentences = text.count
         self._counts = count_words(self._segmenter, len(self._words), _leave_out(text, without))
@@ -181,9 +184,9 @@ class FieldCounts:
             least_pairs=FLOOR,
             least_triples=FLOOR,
         )
-        unseen = self._counts.words < FLOOR
-        unseen[0] = False
-        return remove_words(made, unseen)
+        is_rare = self._counts.words < FLOOR
+        is_rare[0] = False  # the unknown word
+        return remove_words(made, is_rare)
 
 
 def _leave_out(text: FieldText, without: Collection[str]) -> Iterator[list[str]]:

@@ -64,10 +64,11 @@ class FieldText:
         return sentences
 
     def choose_evenly(self, count: int) -> list[str]:
-        """Return the first sentences of each origin, equally many as far as each has so many."""
+        """Return so many sentences: the first of each origin, the second of each, and so on."""
         seen: Counter[str] = Counter()
 
         def rank_sentences() -> Iterator[tuple[int, str]]:
+            """Yield each sentence after its number among those of its origin."""
             for path in self.files:
                 for batch in pq.ParquetFile(path).iter_batches(_BLOCK, columns=["text", "origin"]):
                     for row in batch.to_pylist():
@@ -138,14 +139,14 @@ def find_doubts(channel: ChannelProposer, text: FieldText) -> tuple[Doubt, ...]:
         for block in threads.map(corrector.correct, blocks):
             corrections += (correction for correction in block if correction.edits)
             advance_bar("sentences read for doubts", len(block), len(sentences))
-    often = Counter(change for c in corrections for change in {*_find_changes(c)})
-    doubted = {
+    times = Counter(change for c in corrections for change in {*_find_changes(c)})
+    suggestions = {
         c.source: c.target
         for c in corrections
-        if any(often[change] < USUAL for change in _find_changes(c))
+        if any(times[change] < USUAL for change in _find_changes(c))
     }
-    places = text.find_places(doubted)
-    return tuple(Doubt(source, doubted[source], places[source]) for source in doubted)
+    places = text.find_places(suggestions)
+    return tuple(Doubt(text, target, places[text]) for text, target in suggestions.items())
 
 
 def _find_changes(correction: Correction) -> list[tuple[str, str]]:

@@ -33,21 +33,21 @@ class Trial:
         copies = min(MOST_COPIES, -(-PAIRS // len(sentences)))
         self.pairs = make_pairs(sentences, copies)
         self.targets = sorted({target for _, target in self.pairs})
-        self.before = self.score(self.corrections(base), base.least)
+        self.before = self.compute_score(self.correct_all(base), base.least)
 
     def try_adapted(self, model: Proposer) -> tuple[Score, float]:
         """Return the score and the threshold of a model that is adapted.
 
         The threshold is the default, raised until no more right sentences are changed than before.
         """
-        corrections, threshold = self.corrections(model), model.least
-        after = self.score(corrections, threshold)
+        corrections, threshold = self.correct_all(model), model.least
+        after = self.compute_score(corrections, threshold)
         while after.changed > self.before.changed and threshold < HIGHEST:
             threshold = round(threshold + 0.01, 2)
-            after = self.score(corrections, threshold)
+            after = self.compute_score(corrections, threshold)
         return after, threshold
 
-    def corrections(self, proposer: Proposer) -> list[Correction]:
+    def correct_all(self, proposer: Proposer) -> list[Correction]:
         """Return the corrections of the sources of all pairs, and then those of the targets."""
         texts = [*(source for source, _ in self.pairs), *self.targets]
         distinct = [*dict.fromkeys(texts)]
@@ -57,7 +57,7 @@ class Trial:
             made = dict(zip(distinct, chain.from_iterable(parts), strict=True))
         return [made[text] for text in texts]
 
-    def score(self, corrections: Sequence[Correction], threshold: float) -> Score:
+    def compute_score(self, corrections: Sequence[Correction], threshold: float) -> Score:
         """Return the score of the edits with this confidence or more.
 
         corrections: those of the sources of all pairs, and then those of the targets.
@@ -66,11 +66,12 @@ class Trial:
             apply_edits(c.source, [edit for edit in c.edits if edit.confidence >= threshold])
             for c in corrections
         ]
-        corrected, kept = answers[: len(self.pairs)], answers[len(self.pairs) :]
-        rows = list(zip(self.pairs, corrected, strict=True))
+        of_sources, of_targets = answers[: len(self.pairs)], answers[len(self.pairs) :]
+        rows = list(zip(self.pairs, of_sources, strict=True))
         right = sum(source != target == answer for (source, target), answer in rows)
         changed = sum(answer != source for (source, _), answer in rows)
         erroneous = sum(source != target for source, target in self.pairs)
-        spoilt = sum(target != answer for target, answer in zip(self.targets, kept, strict=True))
         f1 = 2 * right / max(1, changed + erroneous)
+        targets = zip(self.targets, of_targets, strict=True)
+        spoilt = sum(target != answer for target, answer in targets)
         return Score(f1, spoilt / len(self.targets))

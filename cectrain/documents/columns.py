@@ -25,14 +25,15 @@ _END = "\x1e\n"  # of a text of Parquet in the source of its document
 def find_cells(source: str, column: str) -> Iterator[Passage]:
     """Yield the lines in the cells of a column of CSV or TSV; the first row has the names."""
     first = source.partition("\n")[0]
-    at = len(first) + 1 if SEP.fullmatch(first.strip()) else 0
-    names, wanted, number = list[str](), -1, 0
-    for start, end, is_last in _find_fields(source, at):
-        if wanted < 0:
-            names.append(source[start:end].replace('""', '"').strip())
-            if is_last:
-                wanted = _find_column(names, column)
-        elif number == wanted:
+    fields = _find_fields(source, len(first) + 1 if SEP.fullmatch(first.strip()) else 0)
+    names: list[str] = []
+    for start, end, is_last in fields:
+        names.append(source[start:end].replace('""', '"').strip())
+        if is_last:
+            break
+    wanted, number = _find_column(names, column) if names else 0, 0
+    for start, end, is_last in fields:
+        if number == wanted:
             yield from _split_field(source, start, end)
         number = 0 if is_last else number + 1
 
@@ -106,7 +107,7 @@ def _read_string(source: str, start: int, end: int) -> Passage:
     """Return a string of JSON; a character that is written by its number stays written so."""
     texts, parts, at = list[str](), list[Part](), 0
     for run in _ESCAPES.finditer(source, start, end):
-        width = 6 if run[0].startswith("\\u") else 1
+        width = len("\\u5df1") if run[0].startswith("\\u") else 1
         text = run[0] if run[0][0] != "\\" else json.loads(f'"{run[0]}"')
         if len(text) * width == len(run[0]):  # neither an escaped sign nor a pair of surrogates
             parts.append(Part(at, run.start(), len(text), width))

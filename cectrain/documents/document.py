@@ -59,25 +59,28 @@ class Passage:
         [(0, 1, '她'), (3, 4, '已')]
         """
         first = bisect_right(self.parts, edit.start, key=lambda part: part.at) - 1
-        if edit.start == edit.end:  # what is inserted belongs to the character before it
+        if edit.start == edit.end:
+            # What is inserted belongs to the character before it, so to the first part that fits.
             for at, start, size, width in self.parts[max(first - 1, 0) : first + 1]:
                 if at <= edit.start <= at + size:
                     place = start + (edit.start - at) * width
                     yield replace(edit, start=place, end=place)
                     return
             return
-        even, rest = len(edit.source) == len(edit.target), edit.target
+        is_by_character = len(edit.source) == len(edit.target)
+        rest = edit.target  # of another length, all of which the first part gets
         for at, start, size, width in self.parts[max(first, 0) :]:
-            low, high = max(at, edit.start), min(at + size, edit.end)
             if at >= edit.end:
                 break
-            if low < high:
-                source = self.text[low:high]
-                target = edit.target[low - edit.start : high - edit.start] if even else rest
-                rest = ""
-                if source != target:
-                    begin, end = start + (low - at) * width, start + (high - at) * width
-                    yield replace(edit, start=begin, end=end, source=source, target=target)
+            low, high = max(at, edit.start), min(at + size, edit.end)  # of the edit, in this part
+            if low >= high:
+                continue
+            inside = slice(low - edit.start, high - edit.start)
+            source, target = self.text[low:high], edit.target[inside] if is_by_character else rest
+            rest = ""
+            if source != target:
+                begin, end = start + (low - at) * width, start + (high - at) * width
+                yield replace(edit, start=begin, end=end, source=source, target=target)
 
 
 def spell_target(source: str, edit: Edit) -> str:
@@ -122,16 +125,16 @@ def join_parts(source: str, parts: Iterable[Span | str]) -> Passage:
         if isinstance(part, str):
             add(part, None)
             continue
-        done, end, *meant = part
+        start, end, *meant = part
         if meant:
             is_character = len(meant[0]) == 1 and is_han(ord(meant[0]))
-            add(meant[0], done if is_character else None, end - done)
+            add(meant[0], start if is_character else None, end - start)
             continue
-        for match in _BREAK.finditer(source, done, end):
-            add(source[done : match.start()], done)
+        for line_break in _BREAK.finditer(source, start, end):
+            add(source[start : line_break.start()], start)
             add(" ", None)
-            done = match.end()
-        add(source[done:end], done)
+            start = line_break.end()
+        add(source[start:end], start)
     return Passage("".join(texts), tuple(places))
 
 
@@ -224,11 +227,11 @@ def correct_document(corrector: Reader, document: Document) -> Iterator[Correcte
             edit: [place for place in passage.place(edit) if not _is_inside(place, ignored)]
             for edit in reviewed.edits
         }
-        edits = tuple(edit for edit in placed if placed[edit])
+        edits = tuple(edit for edit, places in placed.items() if places)
         target = apply_edits(passage.text, edits)
-        places = [place for edit in edits for place in placed[edit]]
+        in_source = [place for places in placed.values() for place in places]
         start = passage.parts[0].start if passage.parts else 0
-        yield Corrected(start, replace(reviewed, target=target, edits=edits), places)
+        yield Corrected(start, replace(reviewed, target=target, edits=edits), in_source)
 
 
 def _is_inside(edit: Edit, spans: Sequence[tuple[int, int]]) -> bool:

@@ -71,14 +71,19 @@ def _locate(source: str, content: str, at: int) -> tuple[int, list[int]]:
     places: list[int] = []
     for line in content.split("\n"):
         begin = source.find(line.strip(), at)
-        low = begin - (len(line) - len(line.lstrip()))
-        places += range(low, low + len(line) + 1) if begin >= 0 else [-1] * (len(line) + 1)
+        indented = begin - (len(line) - len(line.lstrip()))  # with the white space before it
+        size = len(line) + 1  # with the break behind it
+        places += range(indented, indented + size) if begin >= 0 else [-1] * size
         at = max(at, begin + len(line.strip()))
     return at, places
 
 
 def _find_parts(content: str, places: list[int], marks: list[_Mark]) -> Iterator[Span | str]:
-    """Yield the places in the source of the prose between marks, and what stands for the marks."""
+    """Yield the places in the source of the prose between marks, and what stands for the marks.
+
+    places: of each character of the content, as `_locate` returns them. Of marks within another
+    one, only the outer one counts.
+    """
     done = 0
     for start, end, stand_in, signs in [*sorted(marks), _Mark(len(content), len(content))]:
         if [sign.type for sign in signs] == ["text"]:
@@ -111,15 +116,15 @@ def _note_marks(
 
     def take(state: StateInline, silent: bool) -> bool:
         start, count = state.pos, len(state.tokens)
-        label = name == "link" and not silent and state.src[start] == "["
-        label_end = (
-            state.md.helpers.parseLinkLabel(state, start, disableNested=True) if label else 0
-        )
+        has_label = name == "link" and not silent and state.src[start] == "["
+        label_end = 0
+        if has_label:
+            label_end = state.md.helpers.parseLinkLabel(state, start, disableNested=True)
         taken = rule(state, silent)
         if silent or not taken:
             return taken
         noted = marks.setdefault(id(state.tokens), [])
-        if label:
+        if has_label:
             noted += [_Mark(start, start + 1), _Mark(label_end, state.pos)]
         elif name in {"emphasis", "strikethrough"}:
             noted.append(_Mark(start, state.pos, "", tuple(state.tokens[count:])))

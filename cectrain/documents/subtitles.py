@@ -26,7 +26,7 @@ def find_dialogues(source: str) -> Iterator[Passage]:
 
 
 def _join_cues(source: str, cues: Iterable[re.Match[str]]) -> Iterator[Passage]:
-    """Yield cues up to one that ends a sentence as one passage."""
+    """Yield cues up to one that ends a sentence as one passage, but the first of too many alone."""
     waiting: list[Parts] = []
     for cue in cues:
         start = cue.start("text")
@@ -41,9 +41,13 @@ def _join_cues(source: str, cues: Iterable[re.Match[str]]) -> Iterator[Passage]:
 
 
 def _split_cue(source: str, start: int, end: int) -> Parts:
+    """Return the spans of a cue between tags, and what stands for signs and breaks of lines."""
     parts: Parts = []
     for tag in _TAG.finditer(source, start, end):
-        sign = (*tag.span(), html.unescape(tag[0])) if tag["sign"] else None
-        parts += [(start, tag.start()), sign or ("" if tag[0][0] in "<{" else " ")]
+        parts.append((start, tag.start()))
+        if tag["sign"]:
+            parts.append((*tag.span(), html.unescape(tag[0])))
+        elif tag[0][0] not in "<{":
+            parts.append(" ")
         start = tag.end()
     return [*parts, (start, end)]

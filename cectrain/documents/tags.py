@@ -40,20 +40,22 @@ def find_passages(source: str, start: int = 0, end: int | None = None) -> Iterat
     end = len(source) if end is None else end
     while match := _TOKEN.search(source, start, end):
         name, is_end = (match["name"] or "").lower(), match["slash"] == "/"
-        is_alone = (match["attributes"] or "").endswith("/")
-        if not code:
-            parts.append((start, match.start()))
+        is_empty = (match["attributes"] or "").endswith("/")
+        before = (start, match.start())
         start = match.end()
         if code:
-            depth += (name == code and not is_alone) * (-1 if is_end else 1)
+            if name == code and not is_empty:
+                depth += -1 if is_end else 1
             code = code if depth else ""
-        elif match["sign"]:
+            continue
+        parts.append(before)
+        if match["sign"]:
             parts.append((*match.span(), html.unescape(match[0])))
         elif not name:
-            continue
+            continue  # a remark
         elif name in _IS_CODE or _UNTRANSLATED.search(match["attributes"]):
             parts.append(OBJECT)
-            if not is_end and not is_alone:
+            if not is_end and not is_empty:
                 code, depth = name, 1
                 if unread := _UNREAD.get(name):
                     start = unread.search(source, start, end).end()  # type: ignore[union-attr]

@@ -35,14 +35,20 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE,
 )
+#: what opens groups of the sentence around them, and groups that are passages of their own
+_WITHIN, _APART = {"style", "open"}, {"aside", "head"}
 _MORE = re.compile(rf"(?:{_OPTION})*[ \t]*\{{")  # a further argument of a command
 
 
 def find_passages(source: str) -> Iterator[Passage]:
-    """Yield paragraphs, headings, captions, cells and footnotes."""
+    """Yield paragraphs, headings, captions, cells and footnotes.
+
+    A group of braces belongs to the sentence around it, or is a passage of its own, or is hidden
+    as an argument of a command, with all groups in it.
+    """
     parts: Parts = []
-    stack: list[tuple[str, Parts]] = []  # what opened a group, what was before
-    at = hidden = 0  # place; the groups around it that are arguments of commands
+    groups: list[tuple[str, Parts]] = []  # those open: what opened each, the parts before it
+    at = hidden = 0  # place; how many of the groups are arguments of commands
     while match := _TOKEN.search(source, at):
         parts.append((at, match.start()))
         at, kind = match.end(), str(match.lastgroup)
@@ -50,21 +56,21 @@ def find_passages(source: str) -> Iterator[Passage]:
             if not hidden:
                 yield join_parts(source, parts)
             parts = []
-        if kind in {"style", "aside", "head", "command", "open"}:
-            stack.append((kind, parts))
-            parts = parts if kind in {"style", "open"} else []
+        if kind in _WITHIN | _APART | {"command"}:
+            groups.append((kind, parts))
+            parts = parts if kind in _WITHIN else []
             hidden += kind == "command"
-        elif kind == "close" and stack:
-            opened, before = stack.pop()
-            if opened in {"aside", "head"} and not hidden:
+        elif kind == "close" and groups:
+            opened, before = groups.pop()
+            if opened in _APART and not hidden:
                 yield join_parts(source, parts)
-            if opened not in {"style", "open"}:
+            if opened not in _WITHIN:
                 parts = before
             if opened == "command":
                 hidden -= 1
                 parts.append(OBJECT)
                 if more := _MORE.match(source, at):
-                    stack.append((opened, parts))
+                    groups.append((opened, parts))
                     parts, at, hidden = [], more.end(), hidden + 1
         elif kind in {"object", "space"}:
             parts.append(OBJECT if kind == "object" else " ")

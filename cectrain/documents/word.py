@@ -183,9 +183,9 @@ def _list_paragraphs(root: Element) -> Iterator[list[tuple[str, Element | None]]
         texts: list[tuple[str, Element | None]] = []
         for run in paragraph.iter(f"{_W}r"):
             path = takewhile(partial(is_not, paragraph), run.iterancestors())
-            around = [element.tag for element in path]
+            around = [element.tag for element in path]  # elements between the paragraph and the run
             if f"{_W}p" in around or not _DELETED.isdisjoint(around):
-                continue
+                continue  # of a paragraph in a text box of this one, or deleted
             is_kept = not _KEPT.isdisjoint(around)
             for child in run:
                 name = str(child.tag).rpartition("}")[2]
@@ -226,18 +226,19 @@ def _add_comments(parts: Mapping[str, bytes], comments: list[Element]) -> dict[s
     relations = f"word/_rels/{posixpath.basename(main)}.rels"
     empty = f'<Relationships xmlns="{_PACKAGE}/relationships"/>'.encode()
     links = _parse_xml(relations, parts.get(relations, empty))
-    name = next((link.get("Target", "") for link in links if link.get("Type") == _RELATED), None)
-    path = posixpath.join("/word", name or "comments.xml")
-    root = _parse_xml(path, parts[path[1:]]) if path[1:] in parts else _MAKE.comments()
+    linked = next((link.get("Target", "") for link in links if link.get("Type") == _RELATED), None)
+    path = posixpath.join("/word", linked or "comments.xml")
+    name = path.removeprefix("/")  # of the part
+    root = _parse_xml(path, parts[name]) if name in parts else _MAKE.comments()
     root.extend(comments)
-    if name is not None:
-        return {path[1:]: root}
+    if linked is not None:
+        return {name: root}
     link = {"Id": "cecComments", "Type": _RELATED, "Target": path}
     etree.SubElement(links, f"{{{_PACKAGE}/relationships}}Relationship", link)
     types = _parse_xml(_TYPES, parts[_TYPES])
     override = {"PartName": path, "ContentType": _COMMENTS}
     etree.SubElement(types, f"{{{_PACKAGE}/content-types}}Override", override)
-    return {path[1:]: root, relations: links, _TYPES: types}
+    return {name: root, relations: links, _TYPES: types}
 
 
 def _write_parts(

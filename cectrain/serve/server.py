@@ -158,7 +158,11 @@ class Server:
     async def _work(
         self, request: Request, kind: str, prepare: Callable[[bytes], _Work]
     ) -> Response:
-        """Answer with what a thread makes of the body; both are of this type."""
+        """Answer with what a thread makes of the body.
+
+        kind: the content type of the body and of the answer. prepare: makes of the body, or refuses
+        it, the work of the thread.
+        """
         self._check_host(request)
         _check_type(request, kind)
         given_up = threading.Event()
@@ -301,8 +305,9 @@ def _check_arguments(arguments: dict[str, Any], known: Collection[str]) -> None:
         kind = _REQUEST[name]["type"]
         if not isinstance(value, _TYPES[kind]) or isinstance(value, bool):
             raise HTTPException(400, f"{name} must be of type {kind}: {value!r:.80}")
-        listed = [*value, *value.values()] if kind == "object" else value if kind == "array" else ()
-        if any(isinstance(text, str) and len(text) > _LONGEST for text in listed):
+        texts = [*value] if kind in {"array", "object"} else []  # keys of an object
+        texts += value.values() if kind == "object" else []
+        if any(isinstance(text, str) and len(text) > _LONGEST for text in texts):
             raise HTTPException(400, f"{name} may hold texts of at most {_LONGEST} characters")
 
 
