@@ -23,17 +23,16 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cecdata.corpus.characters import INVISIBLE, JOINERS, STYLES, TAGS
-from cecdata.hanzi.characters import HAN_RANGES, is_han
+from cecdata.hanzi.characters import is_han
 from cecdata.hanzi.edits import splice
 from cectrain.corrector.correction import Change, Edit, Kept, make_edit
-from cectrain.corrector.prose import NotProse
+from cectrain.corrector.prose import HAN, NotProse
 from cectrain.corrector.wordlists import Phrases
 
 # Unicode's Default_Ignorable_Code_Point, and the format characters of interlinear annotations.
 _INVISIBLE = INVISIBLE + JOINERS + STYLES + TAGS
-_HAN = "".join(f"{chr(first)}-{chr(last)}" for first, last in HAN_RANGES)
 _LEFT_OUT = re.compile(f"[{_INVISIBLE}]")
-_SPACE = re.compile(f"(?<=[{_HAN}])[ \u00a0\u3000](?=[{_HAN}])")
+_SPACE = re.compile(f"(?<=[{HAN}])[ \u00a0\u3000](?=[{HAN}])")
 _FORMS = re.compile("[\u2e80-\u2fdf\uf900-\ufaff\U0002f800-\U0002fa1f]")
 # Among nine stand-ins and cutting the text at the character, these changed the policy's edits in
 # the rest of a sentence least (150 sentences: 7 edits lost or added with 某, 31 by cutting).

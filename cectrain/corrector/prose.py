@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 from cecdata.hanzi.characters import HAN_RANGES
 
-_HAN = "".join(f"{chr(first)}-{chr(last)}" for first, last in HAN_RANGES)
+#: the Han characters, within brackets of a pattern
+HAN = "".join(f"{chr(first)}-{chr(last)}" for first, last in HAN_RANGES)
 _MARKS = "，。；：！？、（）《》〈〉【】〔〕「」『』“”‘’…—·￥"
 #: What ends names of files and of sites: `name.ext` is no prose with these alone, since people also
 #: write a full stop of ASCII between two sentences.
@@ -53,7 +54,7 @@ _NOT_PROSE = re.compile(
           (?:(?<=\n)[ \t>]*(?P=fence)[`~]*[ \t]*(?m:$)|\Z)
     | (?<!`)(?P<ticks>`{{1,3}})(?!`)[^\n]*?(?<!`)(?P=ticks)(?!`)
     | <(?i:(?P<element>code|kbd|pre|script|style))\b[^<>]*>[^<]*</(?P=element)\s*>
-    | </?[A-Za-z][A-Za-z0-9:._-]*(?:[\s/](?:"[^"<>]*"|'[^'<>]*'|[^<>"'{_HAN}{_MARKS}])*)?>
+    | </?[A-Za-z][A-Za-z0-9:._-]*(?:[\s/](?:"[^"<>]*"|'[^'<>]*'|[^<>"'{HAN}{_MARKS}])*)?>
     | \{{\{{(?:[^{{}}]|\{{\{{[^{{}}]*\}}\}}|\{{[^{{}}]*\}})*\}}\}}
     | <%[^%]*%> | \{{%[^%\n]*%\}} | \{{\\[^{{}}\n]*\}}
     | [$\#%]\{{[^{{}}\n]*\}}
@@ -73,14 +74,14 @@ _NOT_PROSE = re.compile(
     | \[\[[^\[\]|\n]*(?:\||\]\])
     | (?P<link>
           (?:(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{{1,20}}://|(?<![A-Za-z0-9.-])(?:www\.|mailto:))
-          (?:{_ASCII_SITE}(?=[{_HAN}])
+          (?:{_ASCII_SITE}(?=[{HAN}])
           |(?:{_IN_ADDRESS}|\({_IN_ADDRESS}*\)|[,;!](?=[!-~]))+))
     | (?<![\w.%+-])(?P<mail>[\w.%+-]+)@
           (?:{_ASCII_SITE}(?!\.)|{_HAN_SITE}|[\w-]+(?:\.[\w-]+)+)
     | (?P<path>
           (?:(?<![A-Za-z0-9])[A-Za-z]:[\\/]|\\\\(?=[\w.-]+\\)|(?<![\w~])~/|(?<![.\w/])\.{{1,2}}[\\/]
-          |(?<=[{_HAN}])\.{{1,2}}/|(?<![\w./<])/(?=[^\s/{_MARKS}]+/[^\s/])|(?<=[{_HAN}])/(?=(?:{_ROOTS})/))
-          (?:(?!(?<=[{_HAN}])/(?:{_ROOTS})/){_IN_PATH}|[ ](?=[\w.()-]+\\))*)
+          |(?<=[{HAN}])\.{{1,2}}/|(?<![\w./<])/(?=[^\s/{_MARKS}]+/[^\s/])|(?<=[{HAN}])/(?=(?:{_ROOTS})/))
+          (?:(?!(?<=[{HAN}])/(?:{_ROOTS})/){_IN_PATH}|[ ](?=[\w.()-]+\\))*)
     | (?<!{_NAME})(?P<files>(?:{_NAME}|\(\d+\))*(?:\w|\(\d+\)){_SUFFIX})(?:/{_IN_ADDRESS}*)?
     | (?<!{_NAME}){_HAN_SITE}/{_IN_ADDRESS}*
     )
@@ -94,12 +95,12 @@ _FILE = re.compile(rf".*?(?:{_SUFFIX})+")
 # characters after a word that introduces one: 请看README.md, 运行./按装.sh, 请看我门.docx.
 _INTRODUCES = "请看|参见|详见|打开|下载|上传|查看|运行|执行|编辑|删除|名为|叫做|附件|在|把"
 _GLUED = re.compile(
-    rf"[^/\\@]*[{_HAN}](?=[A-Za-z0-9]{{3,}}(?:[._%+-][A-Za-z0-9]+)*\Z|\.{{1,2}}/|~/|/(?:{_ROOTS})/|www\.)"
+    rf"[^/\\@]*[{HAN}](?=[A-Za-z0-9]{{3,}}(?:[._%+-][A-Za-z0-9]+)*\Z|\.{{1,2}}/|~/|/(?:{_ROOTS})/|www\.)"
     rf"|[^/\\@]*(?:{_INTRODUCES})(?=[^./\\@]{{1,40}}{_SUFFIX}\Z)"
     rf"|[^/\\@]*[到为成是用](?=\w*{_SUFFIX}\Z)"
 )
 # The last name of a path as far as it is ASCII; prose follows without a space.
-_LAST_NAME = re.compile(rf"[!-@\[-`{{-~]*[A-Za-z][!-~]*(?<=[A-Za-z0-9])(?=[{_HAN}])(?!.*{_SUFFIX})")
+_LAST_NAME = re.compile(rf"[!-@\[-`{{-~]*[A-Za-z][!-~]*(?<=[A-Za-z0-9])(?=[{HAN}])(?!.*{_SUFFIX})")
 
 
 class NotProse(NamedTuple):

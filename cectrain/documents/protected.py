@@ -7,15 +7,14 @@ from pathlib import Path
 
 from cecdata.common.durable import write_text
 from cecdata.common.text import read_text
-from cecdata.hanzi.characters import HAN_RANGES
 from cectrain.corrector.correction import Edit
 from cectrain.corrector.forms import read_lexicon
+from cectrain.corrector.prose import HAN
 
 PROTECTED = ".cec-protect"  # in the working directory, where a user names no other file
-_HAN = "".join(f"{chr(first)}-{chr(last)}" for first, last in HAN_RANGES)
 _NEAR = 20  # signs of markup that may part a word, and the character beyond them
-_MARKUP = rf"[^{_HAN}，。！？；：、…\s]*"
-_BEFORE, _AFTER = re.compile(rf"([{_HAN}]){_MARKUP}\Z"), re.compile(rf"{_MARKUP}([{_HAN}])")
+_MARKUP = rf"[^{HAN}，。！？；：、…\s]*"
+_BEFORE, _AFTER = re.compile(rf"([{HAN}]){_MARKUP}\Z"), re.compile(rf"{_MARKUP}([{HAN}])")
 
 
 def find_word(source: str, edit: Edit) -> str:

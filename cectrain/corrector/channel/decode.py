@@ -1,4 +1,9 @@
-"""Posteriors and the best path of a clause's lattice, and the kernel that corrects sentences."""
+"""Posteriors and the best path of a clause's lattice, and the kernel that corrects sentences.
+
+An edge is a word that can be read in the clause, as written or with errors undone. As trigrams see
+three words, a state is an edge after another one, and a step leads from a state to the next.
+`Work` in `layout.py` says what the arrays of edges, states and steps hold.
+"""
 
 from __future__ import annotations
 
@@ -76,18 +81,17 @@ def _run_forward(lm, work, cool, total):
         work.slot[state] = find_bigram(lm.bigrams, lm.bigram_marks, lm.bigram_shift, left, word)
         first, count = work.low[edge_before], work.states[edge_before]
         best = -1e9
-        for k in range(count):
-            before = first + k
+        for before in range(first, first + count):
             score = price + lattice.log_prob_of_triple(lm, work.slot[before], left, word)
             score += work.best[before]
-            work.step[steps + k] = score
+            work.step[steps + before - first] = score
             if score > best:
                 best, work.back[state] = score, before
         forward = 0.0
-        for k in range(count):
-            chance = math.exp((work.step[steps + k] - best) * cool)
-            work.step[steps + k] = chance
-            forward += work.forward[first + k] * chance
+        for before in range(first, first + count):
+            chance = math.exp((work.step[steps + before - first] - best) * cool)
+            work.step[steps + before - first] = chance
+            forward += work.forward[before] * chance
         work.best[state], work.forward[state] = best, forward
         steps += count
     return steps
@@ -114,9 +118,10 @@ def _run_backward(length, work, cool, total, steps):
         edge_before = work.previous[state]
         if edge_before < 0:
             continue
-        for k in range(work.states[edge_before] - 1, -1, -1):
+        first = work.low[edge_before]
+        for before in range(first + work.states[edge_before] - 1, first - 1, -1):
             step -= 1
-            work.backward[work.low[edge_before] + k] += work.backward[state] * work.step[step]
+            work.backward[before] += work.backward[state] * work.step[step]
     return whole, last
 
 
@@ -241,24 +246,24 @@ def correct_sentences(points, offsets, guard, lm, channel, settings, least, work
             if not _is_han(points[begin]):
                 begin += 1
                 continue
-            n = 1  # characters of the clause
-            while n < layout.LONGEST_CLAUSE and begin + n < stop and _is_han(points[begin + n]):
-                n += 1
-            clause_begin = begin - offsets[sentence]
-            for k in range(n):
-                work.guard[k] = guard[begin + k]
-            clause = layout.Clause(points[begin : begin + n], lm, channel, settings, work)
+            end = begin + 1  # of the clause
+            while end < min(stop, begin + layout.LONGEST_CLAUSE) and _is_han(points[end]):
+                end += 1
+            for place in range(begin, end):
+                work.guard[place - begin] = guard[place]
+            clause = layout.Clause(points[begin:end], lm, channel, settings, work)
             used = _read_clause(clause)
-            if n == layout.LONGEST_CLAUSE and begin + n < stop and _is_han(points[begin + n]):
-                n = _find_cut(n, work, max(used, work.first[n]))
-                clause = layout.Clause(points[begin : begin + n], lm, channel, settings, work)
+            if end - begin == layout.LONGEST_CLAUSE and end < stop and _is_han(points[end]):
+                length = end - begin
+                end = begin + _find_cut(length, work, max(used, work.first[length]))
+                clause = layout.Clause(points[begin:end], lm, channel, settings, work)
                 used = _read_clause(clause)
-            for edge in range(work.first[n], used):
-                edited = edge - work.first[n]
-                if work.share[edited] >= least or work.path[edited]:
+            observed = work.first[end - begin]
+            for edge in range(observed, used):
+                if work.share[edge - observed] >= least or work.path[edge - observed]:
                     if rows == len(out.share):
                         return -sentence - 1
-                    _write_edit(clause, clause_begin, sentence, edge, out, rows)
+                    _write_edit(clause, begin - offsets[sentence], sentence, edge, out, rows)
                     rows += 1
-            begin += n
+            begin = end
     return rows

@@ -63,7 +63,7 @@ class Channel:
         chances = [
             chance
             for low in range(max(0, end - LONGEST), start + 1)
-            for high in range(end, low + LONGEST + 1)
+            for high in range(end, low + LONGEST + 1)  # text[low:high] is around the change
             for right_text, chance in self.row(text[low:high])
             if right_text == text[low:start] + right + text[end:high]
         ]

@@ -352,9 +352,9 @@ def _add_terms(clause, begin, floor, used):
                     is_for_terms |= of_terms
                     price += np.float32(settings.channel * chance - settings.error) + AGAIN
                     price -= work.guard[place]
-                elif place < begin + right_at:
-                    errors = 3  # an earlier right character has found the term
-                if errors > 2 or price <= LOW:
+                is_found_before = points[place] == right and place < begin + right_at
+                if is_found_before or errors > 2 or price <= LOW:
+                    errors = 3  # too many, or found by its earlier right character
                     break
             if errors == 2 or (errors == 1 and is_for_terms):
                 used = _add_if_likely(clause, begin, last, word, price, floor, used)

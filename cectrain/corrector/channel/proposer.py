@@ -108,26 +108,32 @@ class ChannelProposer(Proposer):
                 make_workspace(),  # of this call: threads may share the corrector
                 out,
             )
-            if rows >= 0:  # else there was no room for an edit
-                break
-            room *= 2
+            if rows >= 0:
+                return self._collect_readings(pieces, out, rows)
+            room *= 2  # there was none for an edit
+
+    def _collect_readings(self, pieces: Sequence[str], edits: Edits, count: int) -> list[Reading]:
+        """Return what each piece may have meant, by the first edits that the kernel has written.
+
+        Several words may make one change, whose posterior is their sum.
+        """
         term_numbers = frozenset(self.tables.terms.tolist())
-        written = self.tables.channel.word_points
+        texts = self.tables.channel.word_points
         listed = [set[Change]() for _ in pieces]
         readings = [Reading({}, set(), set(), changes) for changes in listed]
-        for row in range(rows):
-            place, start, end, word, low, high = out.place[row].tolist()
-            change = start, end, "".join(map(chr, written[word, low:high].tolist()))
-            if is_kept(pieces[place], *change):
+        for row in range(count):
+            number, start, end, word, word_start, word_end = edits.place[row].tolist()
+            change = start, end, "".join(map(chr, texts[word, word_start:word_end].tolist()))
+            if is_kept(pieces[number], *change):
                 continue
-            posterior, best, terms, _ = readings[place]
-            posterior[change] = min(posterior.get(change, 0.0) + float(out.share[row]), 1.0)
-            if out.path[row]:
+            posterior, best, terms, _ = readings[number]
+            posterior[change] = min(posterior.get(change, 0.0) + float(edits.share[row]), 1.0)
+            if edits.path[row]:
                 best.add(change)
             if word in term_numbers:
                 terms.add(change)
                 if word < self.tables.counts[0]:
-                    listed[place].add(change)
+                    listed[number].add(change)
         return readings
 
 
@@ -167,11 +173,11 @@ def shortens_reduplication(text: str, start: int, end: int, target: str) -> bool
     >>> shortens_reduplication("把肉剁剁", 2, 3, ""), shortens_reduplication("我我们", 0, 1, "")
     (True, False)
     """
-    source = text[start:end]
-    for place, character in enumerate(source):
-        if source[:place] + source[place + 1 :] != target:
+    for place in range(start, end):
+        if text[start:place] + text[place + 1 : end] != target:
             continue
-        for first in (start + place - 1, start + place):
+        character = text[place]  # which is left out
+        for first in (place - 1, place):
             if text[max(0, first) : first + 2] == 2 * character:
                 words = 2 * character, text[max(0, first - 1) : first + 2]
                 is_listed = any(word in read_lexicon() for word in words)

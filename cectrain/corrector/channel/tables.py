@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import pairwise
@@ -53,7 +53,7 @@ LONGEST_COMPLETED = 4  # characters of a word that is known by all of its charac
 LONGEST_FORM = 4  # most characters of a word without the one that is missing
 LEAST_LIKELY = -14.0  # least log P of a word that may lack a character
 FORMS_KEPT = 16  # most words that look the same without one of their characters
-MOST_KEPT = 4  # tables, about 130 MB each; those that were used last
+MOST_CACHED = 4  # tables, about 130 MB each; those that were used last
 _FACTS = "facts.json"  # beside the files of the arrays
 MISSING = -2.0  # added to log P that a character is missing: people's text lacks fewer
 
@@ -99,7 +99,7 @@ def make_tables(model: Ngrams, channel: Channel | None = None) -> ChannelTables:
 def open_tables(lm: str | Path | None = None) -> ChannelTables:
     """Return the tables of an n-gram model, kept since the last call or made.
 
-    lm: see `ngrams.find_model`. The user's cache holds `MOST_KEPT` tables, or none where it
+    lm: see `ngrams.find_model`. The user's cache holds `MOST_CACHED` tables, or none where it
     cannot be written.
     """
     folder = find_cache_folder(lm)
@@ -112,7 +112,7 @@ def open_tables(lm: str | Path | None = None) -> ChannelTables:
     with contextlib.suppress(OSError):
         _write_tables(tables, folder)
         folders = sorted(folder.parent.iterdir(), key=lambda path: -path.stat().st_mtime)
-        for old in folders[MOST_KEPT:]:
+        for old in folders[MOST_CACHED:]:
             shutil.rmtree(old, ignore_errors=True)
     return tables
 
@@ -252,7 +252,8 @@ def _list_spans(
     if channel.missing is None:
         return spans
     likely = np.flatnonzero(model.word_log_prob >= LEAST_LIKELY).astype(np.int32)
-    forms, words = _keep_likeliest(*list_forms(points, size, likely), model.word_log_prob)
+    shortened = list_forms(points, size, likely, NUMERALS)
+    forms, words = _keep_likeliest(*shortened, model.word_log_prob)
     missing = np.full(len(forms), channel.missing + MISSING, np.float32)
     return _Spans(
         np.concatenate([spans.key, forms]),
@@ -268,20 +269,12 @@ def _index_forms(
 
     A numeral, a party or a position is never completed: no context tells which is right.
     """
-    uncertain = [ord(sign) for sign in (*NUMERALS, *PARTIES, *"".join(POSITIONS))]
-    frequent = (model.word_log_prob >= LEAST_LIKELY) | (size > 2)
-    likely = np.flatnonzero(frequent & (size <= LONGEST_COMPLETED))
-    keys, numbers = [], []
-    for length in range(2, LONGEST_COMPLETED + 1):
-        entries = likely[size[likely] == length].astype(np.int32)
-        for place in range(length):
-            words = entries[~np.isin(points[entries, place], uncertain)]
-            form = points[words].copy()
-            form[:, place] = HOLE
-            keys.append(_make_keys(form, size[words]))
-            numbers.append(words)
-    slots, rows, bounds, order = _index_spans(np.concatenate(keys))
-    return slots, rows, bounds, np.concatenate(numbers)[order]
+    uncertain = NUMERALS | PARTIES | {*"".join(POSITIONS)}
+    is_frequent = (model.word_log_prob >= LEAST_LIKELY) | (size > 2)
+    likely = np.flatnonzero(is_frequent & (size <= LONGEST_COMPLETED)).astype(np.int32)
+    keys, words = list_forms(points, size, likely, uncertain, hole=True)
+    slots, rows, bounds, order = _index_spans(keys)
+    return slots, rows, bounds, words[order]
 
 
 def _number_sounds() -> tuple[Ints, NDArray[np.uint8]]:
@@ -300,19 +293,26 @@ def _number_sounds() -> tuple[Ints, NDArray[np.uint8]]:
     return sounds, near
 
 
-def list_forms(points: Ints, size: Ints, words: Ints) -> tuple[Longs, Ints]:
+def list_forms(
+    points: Ints, size: Ints, words: Ints, certain: Collection[str], *, hole: bool = False
+) -> tuple[Longs, Ints]:
     """Return the keys of words without one of their characters, and the words' numbers.
 
-    Numerals are never left out. Words have two to `LONGEST_FORM` + 1 characters.
+    Words have two to `LONGEST_FORM` + 1 characters. certain: characters that are never left out.
+    hole: whether `HOLE` stands in the place of the one that is left out.
     """
     keys, numbers = [], []
     for length in range(2, LONGEST_FORM + 2):
         rows = words[size[words] == length]
         for place in range(length):
-            not_numerals = rows[~np.isin(points[rows, place], [ord(sign) for sign in NUMERALS])]
-            form = np.delete(points[not_numerals], place, axis=1)
-            keys.append(_make_keys(form, np.full(len(not_numerals), length - 1, np.int32)))
-            numbers.append(not_numerals)
+            lacking = rows[~np.isin(points[rows, place], [ord(sign) for sign in certain])]
+            forms = points[lacking]
+            forms[:, place] = HOLE
+            if not hole:
+                forms = np.delete(forms, place, axis=1)
+            form_size = length if hole else length - 1
+            keys.append(_make_keys(forms, np.full(len(lacking), form_size, np.int32)))
+            numbers.append(lacking)
     return np.concatenate(keys), np.concatenate(numbers)
 
 
@@ -332,7 +332,10 @@ def _keep_likeliest(key: Longs, word: Ints, log_prob: Floats) -> tuple[Longs, In
 
 
 def _index_spans(key: Longs) -> tuple[Longs, Ints, NDArray[np.int64], NDArray[np.intp]]:
-    """Return a hash table of keys, their rows in it, the bounds of rows, the order of entries."""
+    """Return a hash table of keys, their rows by its slots, the bounds of rows, and the order.
+
+    In that order, entries of one key stand together: row r is [bounds[r]:bounds[r + 1]].
+    """
     spans, count = np.unique(key, return_counts=True)
     keys, rows = make_span_table(spans, np.arange(len(spans), dtype=np.int32))
     return keys, rows, np.cumsum([0, *count]).astype(np.int64), np.argsort(key, kind="stable")
@@ -397,11 +400,10 @@ def _add_lost_words(model: Ngrams) -> Ngrams:
 
 
 def _find_converted_pairs(model: Ngrams) -> set[tuple[str, str]]:
-    """Return pairs (x, y) of standard characters of which the model has y in all words with x.
+    """Return pairs (x, y) of standard characters such that the model's texts had x converted to y.
 
-    x is a traditional form or a variant of y, so that a conversion of the model's texts replaced
-    it. Where x is `AS_FREQUENT` as y in running text and no word has it, its words are among those
-    with y: 哪咤 stands for 哪吒, which is right.
+    x is a traditional form or a variant of y. Where x is `AS_FREQUENT` as y in running text and no
+    word has it, its words are among those with y: 哪咤 stands for 哪吒, which is right.
     """
     used = set("".join(word for word in model.words if len(word) > 1))
     return {

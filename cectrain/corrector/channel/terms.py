@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cecdata.hanzi.components import look_alikes
 from cecdata.hanzi.readings import list_homophones
@@ -18,6 +19,7 @@ from cectrain.corrector.channel.layout import MOST_WORD, ChannelArrays
 from cectrain.corrector.channel.tables import (
     LEAST_LIKELY,
     MISSING,
+    NUMERALS,
     ChannelTables,
     Ints,
     find_listed,
@@ -29,6 +31,7 @@ from cectrain.corrector.channel.tables import (
 )
 from cectrain.corrector.wordlists import Term
 
+Places = NDArray[np.int64]
 UNLISTED = -7.0  # log P of an error in a term that no row of the channel has
 TERM_LOG_PROB = -11.0  # of a term that the model does not know, and the least of one that it does
 
@@ -75,42 +78,49 @@ def _add_errors(channel: ChannelArrays, rights: str) -> ChannelArrays:
     right = np.array([ord(sign) for _, sign in pairs], np.int32)
     chance = np.array([UNLISTED + weigh_reluctance(pair) for pair in pairs], np.float32)
     row = channel.slot[observed] - 1
-    new = np.flatnonzero((row >= 0) & ~find_listed(channel.bounds, channel.right, row, right))
-    new = new[np.argsort(row[new], kind="stable")]
-    end = channel.bounds[row[new] + 1]
-    added_before = np.append(0, np.cumsum(np.bincount(row[new], minlength=len(channel.ends))))
+    is_new = (row >= 0) & ~find_listed(channel.bounds, channel.right, row, right)
+    right, chance, row = right[is_new], chance[is_new], row[is_new]
+    order, end, shift = _make_room(channel.bounds, row)
     return channel._replace(
-        right=np.insert(channel.right, end, right[new]),
-        log_prob=np.insert(channel.log_prob, end, chance[new]),
-        bounds=channel.bounds + added_before,
-        ends=channel.ends + added_before[:-1],
+        right=np.insert(channel.right, end, right[order]),
+        log_prob=np.insert(channel.log_prob, end, chance[order]),
+        bounds=channel.bounds + shift,
+        ends=channel.ends + shift[:-1],
     )
+
+
+def _make_room(bounds: Places, row: Ints) -> tuple[Places, Places, Places]:
+    """Return how an entry is added to each of these rows: the order of the entries by rows, where
+    each then goes, behind those of its row, and how far the bounds of rows move.
+    """
+    order = np.argsort(row, kind="stable")
+    added = np.bincount(row, minlength=len(bounds) - 1)
+    return order, bounds[row[order] + 1], np.append(0, np.cumsum(added))
 
 
 def _add_forms(channel: ChannelArrays, words: Ints, chance: float) -> ChannelArrays:
     """Return the channel with the forms of these words that lack one of their characters."""
-    key, word = list_forms(channel.word_points, channel.word_size, words)
+    key, word = list_forms(channel.word_points, channel.word_size, words, NUMERALS)
     keys, rows, bounds = channel.span_keys, channel.span_rows, channel.span_bounds
     row = find_rows(keys, rows, channel.span_shift, key)
     is_new = ~find_listed(bounds, channel.span_words, row, word)
     key, word, row = key[is_new], word[is_new], row[is_new]
+    # spans that the channel lacks get empty rows behind its own
     spans, of_span = np.unique(key[row < 0], return_inverse=True)
     row[row < 0] = len(bounds) - 1 + of_span
     new_rows = np.arange(len(bounds) - 1, len(bounds) - 1 + len(spans))
+    bounds = np.append(bounds, np.full(len(spans), bounds[-1]))
     filled = np.flatnonzero(keys)
     keys, rows = make_span_table(
         np.concatenate([keys[filled], spans]),
         np.concatenate([rows[filled], new_rows], dtype=np.int32),
     )
-    bounds = np.append(bounds, np.full(len(spans), bounds[-1]))
-    order = np.argsort(row, kind="stable")
-    end = bounds[row[order] + 1]
-    added_before = np.append(0, np.cumsum(np.bincount(row, minlength=len(bounds) - 1)))
+    order, end, shift = _make_room(bounds, row)
     return channel._replace(
         span_keys=keys,
         span_shift=np.uint64(find_shift(len(keys))),
         span_rows=rows,
-        span_bounds=bounds + added_before,
+        span_bounds=bounds + shift,
         span_words=np.insert(channel.span_words, end, word[order]),
         span_log_prob=np.insert(channel.span_log_prob, end, np.float32(chance)),
     )
@@ -119,10 +129,10 @@ def _add_forms(channel: ChannelArrays, words: Ints, chance: float) -> ChannelArr
 def _index_terms(channel: ChannelArrays, terms: Ints) -> ChannelArrays:
     """Return the channel with these words as terms, found by each of three characters."""
     term, place = np.nonzero(channel.word_points[terms, :3])  # at most two characters are wrong
-    # the rows of `ChannelArrays.term_bounds`
-    at = 3 * channel.slot[channel.word_points[terms[term], place]] + place
-    by_slot = np.argsort(at, kind="stable")
+    # as `ChannelArrays` numbers the rows of `term_bounds`
+    row = 3 * channel.slot[channel.word_points[terms[term], place]] + place
+    order = np.argsort(row, kind="stable")
     return channel._replace(
-        term_bounds=np.searchsorted(at[by_slot], np.arange(len(channel.term_bounds))),
-        term_words=terms[term[by_slot]],
+        term_bounds=np.searchsorted(row[order], np.arange(len(channel.term_bounds))),
+        term_words=terms[term[order]],
     )
