@@ -102,12 +102,11 @@ def write_rows(path: Path, blocks: Blocks) -> None:
 
 def choose_rows(dataset: Dataset, limit: int, system: System) -> tuple[str, tuple[Example, ...]]:
     """Return how much of the benchmark is asked, "" for all of it, and the rows that are asked."""
-    rows = sample_rows(dataset.rows, limit)
-    parts = [f"sample of {len(rows)}"] if len(rows) < len(dataset.rows) else []
-    if isinstance(system, PredictionSystem) and len(subset := system.select_answered(rows)) < len(
-        rows
-    ):
-        rows, parts = subset, [str(len(subset)), *parts]
+    sample = rows = sample_rows(dataset.rows, limit)
+    if isinstance(system, PredictionSystem):
+        rows = system.select_answered(sample)
+    parts = [str(len(rows))] if len(rows) < len(sample) else []
+    parts += [f"sample of {len(sample)}"] if len(sample) < len(dataset.rows) else []
     return f"[{' of '.join([*parts, str(len(dataset.rows))])}]" if parts else "", rows
 
 

@@ -54,9 +54,10 @@ def compare_by_randomisation(
     and denominator, so that it is never 0.
     """
     resampling.refuse_no_sentences(first)
+    # the distinct rows, counts of the first beside those of the second, and how often each occurs
     together, times = np.unique(np.hstack([first, second]), axis=0, return_counts=True)
     width = first.shape[1]
-    moved = together[:, width:] - together[:, :width]
+    moved = together[:, width:] - together[:, :width]  # from the second to the first by an exchange
     sums_first, sums_second = first.sum(axis=0), second.sum(axis=0)
     values = [float(statistic(sums[None, :] * 1.0)[0]) for sums in (sums_first, sums_second)]
     observed = abs(values[0] - values[1])

@@ -76,13 +76,12 @@ def read_sighan_truth(paths: tuple[Path, ...], _prefix: str) -> Iterator[Example
     """
     truths = {}
     for number, line in read_lines(paths[1]):
-        cells = [cell.strip() for cell in line.split(",")]
-        if len(cells) % 2 and cells[1:] != ["0"]:
-            truths[cells[0]] = (number, cells[1:])
-        elif cells[1:] == ["0"]:
-            truths[cells[0]] = (number, [])
-        else:
+        name, *cells = (cell.strip() for cell in line.split(","))
+        if cells == ["0"]:  # no error
+            cells = []
+        elif len(cells) % 2:
             raise _bad_line(paths[1], number, "is not `id, position, character, …`")
+        truths[name] = number, cells
     for number, line in read_lines(paths[0]):
         match = _TRUTH_ID.match(line)
         if match is None or match["id"] not in truths:

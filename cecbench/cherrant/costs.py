@@ -135,8 +135,8 @@ def read_attributes(dictionaries: Dictionaries) -> Attributes:
     cilin = _read_cilin(dictionaries.cilin) if dictionaries.cilin else _PARTICLES
     confused = _read_confusion(dictionaries.confusion) if dictionaries.confusion else {}
     marks, classes = np.zeros(_CODES, np.uint8), np.full(_CODES, _NO_CLASS, np.int32)
-    marks[[ord(mark) for mark in PUNCTUATION]] = 1
-    marks[_CHINESE.start : _CHINESE.stop] = 2
+    marks[[ord(mark) for mark in PUNCTUATION]] = 0b01
+    marks[_CHINESE.start : _CHINESE.stop] = 0b10
     classes[[ord(character) for character in cilin]] = list(cilin.values())
     syllables: dict[str, int] = {}
     readings = [

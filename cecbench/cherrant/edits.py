@@ -125,7 +125,10 @@ def _merge_run(run: list[Step]) -> list[Step]:
 
 
 def _read_edit(runs: list[Step], at: int, source: str, target: str) -> tuple[Step, int]:
-    """Return the edit that begins with a run, and how many runs it consists of."""
+    """Return the edit that begins with a run, and how many runs it consists of.
+
+    Two runs around a match, or three of which that between is a transposition, may be one edit.
+    """
     for count, transposed in ((2, False), (3, True)):
         group = runs[at : at + count]
         if len(group) < count or not _has_one_between(group, transposed=transposed):

@@ -1,5 +1,10 @@
 """Alignment of two strings of code points: costs, operations, all cheapest paths.
 
+Cell (i, j) of a grid is about writing source[:i] as target[:j]: the lowest cost of that, and the
+last operations with which it costs so little. Transpositions have a width: how many characters of
+each string they put into another order. A run is a sequence of neighbouring operations on a path,
+which merge to one edit (`edits.merge`).
+
 Costs are float64 and added in the published order, because ties are decided by `==`.
 """
 
@@ -26,7 +31,7 @@ Ints = NDArray[np.int32]
 Bytes = NDArray[np.uint8]
 Widths = NDArray[np.int16]
 Floats = NDArray[np.float64]
-#: cost, operations, widths, and the scattered code points of source and target
+#: cost, operations, widths, and the hashes of the code points of source and target
 Grid = tuple[Floats, Bytes, Widths, NDArray[np.uint64], NDArray[np.uint64]]
 
 
@@ -79,9 +84,26 @@ def _have_same_characters(source: Ints, target: Ints, i: int, j: int, k: int) ->
 
 
 @compiled
+def _find_transposition(i: int, j: int, source: Ints, target: Ints, grid: Grid) -> int:
+    """Return how many characters up to source[i] and target[j] were transposed; 0 if none were.
+
+    They are looked for back along the diagonal, while no step on it is free.
+    """
+    cost, _, _, source_hashes, target_hashes = grid
+    k = 1
+    difference = source_hashes[i] - target_hashes[j]
+    while i >= k and j >= k and cost[i - k + 1, j - k + 1] != cost[i - k, j - k]:
+        difference += source_hashes[i - k] - target_hashes[j - k]
+        if difference == 0 and _have_same_characters(source, target, i, j, k):
+            return k + 1
+        k += 1
+    return 0
+
+
+@compiled
 def _fill_row(i: int, source: Ints, target: Ints, grid: Grid, table: Attributes) -> None:
     """Fill row i + 1 of the grid from the rows above it."""
-    cost, operations, widths, source_hashes, target_hashes = grid
+    cost, operations, widths, _, _ = grid
     for j in range(target.size):
         if source[i] == target[j]:
             cost[i + 1, j + 1] = cost[i, j]
@@ -93,30 +115,24 @@ def _fill_row(i: int, source: Ints, target: Ints, grid: Grid, table: Attributes)
         if substitute <= min(insert, delete):
             substitute = cost[i, j] + _find_substitution_cost(source[i], target[j], table)
         transpose = np.inf
-        k = 1
-        difference = source_hashes[i] - target_hashes[j]
-        # Back along the diagonal, while no step on it is free.
-        while i >= k and j >= k and cost[i - k + 1, j - k + 1] != cost[i - k, j - k]:
-            difference += source_hashes[i - k] - target_hashes[j - k]
-            if difference == 0 and _have_same_characters(source, target, i, j, k):
-                transpose = cost[i - k, j - k] + k
-                break
-            k += 1
+        width = _find_transposition(i, j, source, target, grid)
+        if width:
+            transpose = cost[i + 1 - width, j + 1 - width] + (width - 1)
         best = min(transpose, substitute, insert, delete)
         cost[i + 1, j + 1] = best
         bits = SUBSTITUTE * (substitute == best) | INSERT * (insert == best)
         if transpose == best:
             bits |= TRANSPOSE
-            widths[i + 1, j + 1] = k + 1
+            widths[i + 1, j + 1] = width
         operations[i + 1, j + 1] = bits | DELETE * (delete == best)
 
 
 @compiled
 def fill_grid(source: Ints, target: Ints, table: Attributes) -> tuple[Bytes, Widths]:
-    """Return the cheapest operations of every cell, and the widths of transpositions.
+    """Return the cheapest last operations of every cell, and the widths of transpositions.
 
-    source, target: code points, shapes (n,) and (m,). Both results have the shape
-    (n + 1, m + 1): bits MATCH … DELETE, and widths that are 0 if no transposition is cheapest.
+    source, target: code points, shapes (n,) and (m,). Both results have the shape (n + 1, m + 1):
+    a sum of MATCH … DELETE, which are bits, and a width, 0 if no transposition is cheapest.
     """
     n, m = source.size, target.size
     cost = np.zeros((n + 1, m + 1), dtype=np.float64)
@@ -196,11 +212,13 @@ def find_paths(
     only_first = first_only or abs(n - m) > ALL_PATHS_GAP
     steps, lengths = np.empty((64, 5), dtype=np.int32), np.empty(16, dtype=np.int32)
     stack = np.empty((n + m + 2, 5), dtype=np.int32)  # a path's steps, from the end backwards
-    # For each place on the path: cell, remaining operations, kind and number of its run
+    # Of each cell where a step of the path ends: i, j, the operations that were not yet taken, and
+    # the run before that step: its kind, as `_find_run_kind` has it, and its number.
     places = np.zeros((n + m + 2, 5), dtype=np.int32)
     # The last run that reached a cell as insertions, deletions or substitution.
     visited = np.zeros((n + 1, m + 1, 3), dtype=np.int32)
-    used, count, depth, kind, run, newest = 0, 0, 0, 0, 1, 1
+    used, count, depth = 0, 0, 0  # steps and paths that are found, steps of this path
+    kind, run, newest = 0, 1, 1
     i, j, arriving = n, m, True
     while True:
         if arriving:
@@ -227,7 +245,7 @@ def find_paths(
         if depth == 0:
             return steps[:used], lengths[:count], False
         i, j, bits, kind, run = places[depth - 1]
-        operation = bits & -bits
+        operation = bits & -bits  # the lowest bit; the others remain
         places[depth - 1, 2] = bits & (bits - 1)
         width = widths[i, j] if operation == TRANSPOSE else 1
         i, j = _step_back(stack[depth - 1], operation, width, i, j)

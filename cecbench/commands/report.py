@@ -176,11 +176,10 @@ def _make_paper_table(groups: Sequence[Sequence[_Side]], pairs: Sequence[Mapping
     heads = [f"{group[0].run.benchmark} {column}" for group in groups for column in _COLUMNS]
     rows = {name: [md.escape_text(name)] for name in names}
     for group in groups:
-        cells = dict(
-            zip((name_of[side.path] for side in group), _make_cells(group, p_values), strict=True)
-        )
+        systems = [name_of[side.path] for side in group]
+        cells_of = dict(zip(systems, _make_cells(group, p_values), strict=True))
         for name, row in rows.items():
-            row.extend(cells.get(name, [Markdown("")] * len(_COLUMNS)))
+            row.extend(cells_of.get(name, [Markdown("")] * len(_COLUMNS)))
     caption = (
         "Precision, recall and F, and the share of error-free sentences changed (OC), in percent. "
         f"Bold: the best of a column. {_MARK}: differs significantly from the highest F (paired "

@@ -67,13 +67,25 @@ def _describe_score(values: Report) -> Iterator[str]:
         low, high = (f"{100 * interval[end]:.3f}" for end in ("low", "high"))
         share = 100 * interval["level"]
         yield f"  {share:g} % interval of {interval['measure']}: {low} to {high} %"
+    reasons = {
+        key: value for key, value in values.items() if isinstance(value, str) and "because" in key
+    }
+    groups = _group_numbers({key: values[key] for key in values if key not in reasons})
+    width = max(map(len, groups))
+    for group, numbers in groups.items():
+        yield f"  {group:<{width}}  {'  '.join(numbers)}"
+    yield from (f"  {key}: {reason}" for key, reason in reasons.items())
+    yield from (f"  {line}" for line in describe_behaviour(values))
+    how = values["unequal_length_means"]
+    yield f"  {values['rows_scored']} of {values['rows_read']} rows: {how}"
+    yield str(values["signature"])
+
+
+def _group_numbers(values: Report) -> dict[str, list[str]]:
+    """Return the numbers of a score with their names, by the beginnings of their keys."""
     groups: dict[str, list[str]] = {}
-    explained = []
     for key, value in values.items():
         if key in _SAID or key.startswith(("signature", "counts_tp_pred_gold", "interval")):
-            continue
-        if isinstance(value, str) and "because" in key:
-            explained.append(f"  {key}: {value}")
             continue
         match = _PART.fullmatch(key)
         group, part = match.groups() if match else (key.rpartition(".")[0], key.rpartition(".")[2])
@@ -81,14 +93,7 @@ def _describe_score(values: Report) -> Iterator[str]:
     counts = values.get("counts_tp_pred_gold")
     for group, triple in counts.items() if isinstance(counts, dict) else ():
         groups[group].append("tp {} predicted {} gold {}".format(*triple))
-    width = max(map(len, groups))
-    for group, numbers in groups.items():
-        yield f"  {group:<{width}}  {'  '.join(numbers)}"
-    yield from explained
-    yield from (f"  {line}" for line in describe_behaviour(values))
-    how = values["unequal_length_means"]
-    yield f"  {values['rows_scored']} of {values['rows_read']} rows: {how}"
-    yield str(values["signature"])
+    return groups
 
 
 def _format_value(value: object) -> str:

@@ -37,9 +37,12 @@ def count_characters(rows: Sequence[Row], positions: Positions) -> tuple[IntArra
     # Only sentences with an uncorrected error can have a miss.
     may_miss = (positions.detected > 0) & (positions.corrected < positions.gold)
     for index in np.flatnonzero(may_miss).tolist():
-        triples = list(zip(*rows[index][1:], strict=False))  # to the end of the shortest
-        written = {p for s, t, p in triples if s not in (t, p)}
-        unwritten[index] = sum(t not in written for s, t, p in triples if s != t)
+        # the characters of source, target and prediction, to the end of the shortest
+        triples = list(zip(*rows[index][1:], strict=False))
+        at_detected = {said for wrong, right, said in triples if wrong not in (right, said)}
+        unwritten[index] = sum(
+            right not in at_detected for wrong, right, _ in triples if wrong != right
+        )
     return (
         positions.detected,
         positions.changed - positions.detected,
@@ -218,7 +221,7 @@ class Pycorrector(Metric):
     unequal_lengths = ("strict", "revert", "drop")
 
     def count(self, rows: Sequence[Row]) -> IntArray:
-        """Return the counts of each row, in the order of `FIELDS`."""
+        """Return the counts of each row."""
         positions = count_positions(rows)
         error, _, right = flag_rows(rows)
         is_as_marked = (error & right) | (~error & ~right)
@@ -226,7 +229,7 @@ class Pycorrector(Metric):
         is_read = np.array([row is not None for row in lines], dtype=np.bool_)
         batch = flag_rows([row or Row("", "", "", "") for row in lines])
         is_short = np.array([min(len(t), len(p)) < len(s) for _, s, t, p in rows], dtype=np.bool_)
-        return stack_columns(
+        return stack_columns(  # in the order of FIELDS
             *_judge_outcomes(error, right),
             *(outcome & is_read for outcome in _judge_outcomes(batch.error, batch.right)),
             *count_characters(rows, positions),

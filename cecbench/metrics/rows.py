@@ -108,9 +108,9 @@ def _count_block(rows: Sequence[Row], ignored_source: str, ignored_answer: str) 
     changed_at = np.flatnonzero(changed)
     found_at = changed_at[gold[changed_at]]
     fixed_at = found_at[prediction[found_at] == target[found_at]]
-    places = (np.flatnonzero(gold), changed_at, found_at, fixed_at)
-    sentences = [np.searchsorted(ends, at, side="right") for at in places]  # of each place
-    counts[:, np.array(touched)] = [np.bincount(at, minlength=len(ends)) for at in sentences]
+    for row, places in enumerate((np.flatnonzero(gold), changed_at, found_at, fixed_at)):
+        sentence_of = np.searchsorted(ends, places, side="right")
+        counts[row, touched] = np.bincount(sentence_of, minlength=len(ends))
     return counts
 
 

@@ -32,26 +32,24 @@ def judge_as_paddle(rows: Sequence[Row], right: BoolArray) -> tuple[BoolArray, B
     """
     hits, stops = right.copy(), np.zeros(len(rows), dtype=np.bool_)
     for index in _find_whitespace(rows):
-        meant, said = (_list_edits(rows[index], text) for text in rows[index][2:])
-        stops[index] = any(c == " " for edits in (meant, said) for _, c in edits[:-1])
-        hits[index] = bool(said) and _drop_unread(meant) == _drop_unread(said)
+        row = rows[index]
+        gold, said = _list_edits(row, row.target), _list_edits(row, row.prediction)
+        stops[index] = any(character == " " for _, character in (*gold[:-1], *said[:-1]))
+        hits[index] = bool(said) and _drop_unread(gold) == _drop_unread(said)
     return hits, stops
 
 
 def count_blank_ends(rows: Sequence[Row]) -> tuple[IntArray, ...]:
-    """Return four arrays, shape (rows,).
-
-    They hold the number of sides whose last edit writes whitespace, the sum of these edits' places
-    (from 1), and both again after edits that write 地 or 得 were removed.
-    """
+    """Return an array for each of BLANK_FIELDS, shape (rows,)."""
     blanks = np.zeros((4, len(rows)), dtype=np.int64)
     for index in _find_whitespace(rows):
-        for text in rows[index][2:]:
-            edits = _list_edits(rows[index], text)
-            others_than_particles = [edit for edit in edits if edit[1] not in "地得"]
-            for at, side in ((0, edits), (2, others_than_particles)):
-                if side and side[-1][1].isspace():
-                    blanks[at : at + 2, index] += (1, side[-1][0])
+        row = rows[index]
+        for text in (row.target, row.prediction):
+            edits = _list_edits(row, text)
+            no_de = [(place, character) for place, character in edits if character not in "地得"]
+            for field, listed in ((0, edits), (2, no_de)):
+                if listed and listed[-1][1].isspace():
+                    blanks[field : field + 2, index] += (1, listed[-1][0])
     return tuple(blanks)
 
 
@@ -60,7 +58,7 @@ def _find_whitespace(rows: Sequence[Row]) -> list[int]:
     return [
         index
         for index, row in enumerate(rows)
-        if any(len("".join(text.split())) != len(text) for text in row[2:])
+        if any(len("".join(text.split())) != len(text) for text in (row.target, row.prediction))
     ]
 
 
@@ -79,7 +77,8 @@ def _drop_unread(edits: Edits) -> Edits:
 #: also of the changed ones alone
 SENTENCE_FIELDS = ("rows", "gold", "pred", "same", "det_tp", "right", "cor_tp")
 PADDLE_FIELDS = ("error", "clean_changed", "found", "fixed", "space")
-#: rows whose last edit writes whitespace: their number, and the sum of those edits' places (from 1)
+#: targets and predictions whose last edit writes whitespace: their number, and the sum of those
+#: edits' places (from 1); both also without edits that write 地 or 得
 BLANK_FIELDS = ("rows", "places", "no_de_rows", "no_de_places")
 FIELDS = (
     *(f"plain_{name}" for name in SENTENCE_FIELDS),

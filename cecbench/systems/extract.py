@@ -123,17 +123,17 @@ def remove_thoughts(raw: str, source: str) -> str | None:
     if final:
         raw = raw[final.end() :]
     parts: list[str] = []
-    end, opened = 0, -1
+    end, opened = 0, -1  # of the last thought; where one began that is open, or -1
     for mark in _THOUGHT.finditer(raw):
-        opens = not mark["ends"] and (mark["begin"] or not mark[0].startswith("<|"))
-        if opens and opened < 0:
-            opened = mark.start()
-        elif not opens:
+        is_end = mark["ends"] or (mark[0].startswith("<|") and not mark["begin"])
+        if is_end:
             if opened >= 0:
                 parts.append(raw[end:opened])
             else:
                 parts.clear()
             end, opened = mark.end(), -1
+        elif opened < 0:
+            opened = mark.start()
     if opened >= 0:
         return None
     text = ("".join(parts) + raw[end:]).strip("\ufeff\u200b \t\r\n")
@@ -153,17 +153,21 @@ def _cut_first_turn(text: str) -> str:
 
 def _choose_candidate(answer: str, source: str) -> str | None:
     """Return the one candidate; "" where nothing is near the source, None if several are."""
-    texts = _split_answer(answer, source)
+    parts = _split_answer(answer, source)
     candidates = [
-        (number, text) for number, part in enumerate(texts) for text in _find_nearest(part, source)
+        (number, text) for number, part in enumerate(parts) for text in _find_nearest(part, source)
     ]
+    if not candidates:
+        return ""
     changed = [(number, text) for number, text in candidates if text != source]
+    if not changed:
+        return source
     if len(source) <= _FEW:
-        changed = [pair for pair in changed if set(pair[1]) & set(source)] or changed
-    if len({text for _, text in changed}) <= 1:
-        return changed[0][1] if changed else source if candidates else ""
+        changed = [(n, text) for n, text in changed if set(text) & set(source)] or changed
     number, last = changed[-1]
-    before = "\n".join([*texts[max(0, number - 3) : number], texts[number].rpartition(last)[0]])
+    if all(text == last for _, text in changed):
+        return last
+    before = "\n".join([*parts[max(0, number - 3) : number], parts[number].rpartition(last)[0]])
     return last if _FINAL.search(before[-40:]) else None
 
 
@@ -205,9 +209,10 @@ def _list_strings(value: object) -> Iterator[str]:
 def _apply_bracket(match: re.Match[str]) -> str:
     """Return 已 for 己（已）: as many characters as the bracket holds are replaced."""
     old, new = match["old"], match["new"]
-    keep, wrong = old[: -len(new)], old[-len(new) :]
-    alike = len(new) == 1 and new not in "对错正误"
-    return keep + new if len(new) <= len(old) and (alike or set(new) & set(wrong)) else match[0]
+    before, wrong = old[: -len(new)], old[-len(new) :]
+    is_character = len(new) == 1 and new not in "对错正误"
+    is_correction = len(new) <= len(old) and (is_character or set(new) & set(wrong))
+    return before + new if is_correction else match[0]
 
 
 def _find_nearest(part: str, source: str) -> list[str]:
@@ -226,7 +231,7 @@ def _find_nearest(part: str, source: str) -> list[str]:
             if distance <= limit and _is_balanced(text, source):
                 candidates.append((distance, begin - end, begin, end, text))
     chosen: list[tuple[int, int, str]] = []
-    for *_, begin, end, text in sorted(candidates):
+    for *_, begin, end, text in sorted(candidates):  # the nearest first, of these the longest
         if all(end <= first or begin >= last for first, last, _ in chosen):
             chosen.append((begin, end, text))
     return [text for *_, text in sorted(chosen)]
