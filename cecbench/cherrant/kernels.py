@@ -84,26 +84,9 @@ def _have_same_characters(source: Ints, target: Ints, i: int, j: int, k: int) ->
 
 
 @compiled
-def _find_transposition(i: int, j: int, source: Ints, target: Ints, grid: Grid) -> int:
-    """Return how many characters up to source[i] and target[j] were transposed; 0 if none were.
-
-    They are looked for back along the diagonal, while no step on it is free.
-    """
-    cost, _, _, source_hashes, target_hashes = grid
-    k = 1
-    difference = source_hashes[i] - target_hashes[j]
-    while i >= k and j >= k and cost[i - k + 1, j - k + 1] != cost[i - k, j - k]:
-        difference += source_hashes[i - k] - target_hashes[j - k]
-        if difference == 0 and _have_same_characters(source, target, i, j, k):
-            return k + 1
-        k += 1
-    return 0
-
-
-@compiled
 def _fill_row(i: int, source: Ints, target: Ints, grid: Grid, table: Attributes) -> None:
     """Fill row i + 1 of the grid from the rows above it."""
-    cost, operations, widths, _, _ = grid
+    cost, operations, widths, source_hashes, target_hashes = grid
     for j in range(target.size):
         if source[i] == target[j]:
             cost[i + 1, j + 1] = cost[i, j]
@@ -115,15 +98,21 @@ def _fill_row(i: int, source: Ints, target: Ints, grid: Grid, table: Attributes)
         if substitute <= min(insert, delete):
             substitute = cost[i, j] + _find_substitution_cost(source[i], target[j], table)
         transpose = np.inf
-        width = _find_transposition(i, j, source, target, grid)
-        if width:
-            transpose = cost[i + 1 - width, j + 1 - width] + (width - 1)
+        k = 1  # the last k + 1 characters may be transposed
+        difference = source_hashes[i] - target_hashes[j]  # 0 if they have the same hashes
+        # Back along the diagonal, while no step on it is free.
+        while i >= k and j >= k and cost[i - k + 1, j - k + 1] != cost[i - k, j - k]:
+            difference += source_hashes[i - k] - target_hashes[j - k]
+            if difference == 0 and _have_same_characters(source, target, i, j, k):
+                transpose = cost[i - k, j - k] + k
+                break
+            k += 1
         best = min(transpose, substitute, insert, delete)
         cost[i + 1, j + 1] = best
         bits = SUBSTITUTE * (substitute == best) | INSERT * (insert == best)
         if transpose == best:
             bits |= TRANSPOSE
-            widths[i + 1, j + 1] = width
+            widths[i + 1, j + 1] = k + 1
         operations[i + 1, j + 1] = bits | DELETE * (delete == best)
 
 
