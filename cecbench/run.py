@@ -125,7 +125,8 @@ def collect_answers(
     block = system.block or UNRECORDED_BLOCK
     for start in range(0, len(rows), block):
         part = rows[start : start + block]
-        entry = journal.get(STEP, _make_key(start, part)) if journal is not None else None
+        key = f"{start}+{len(part)}:{part[0].id}"
+        entry = journal.get(STEP, key) if journal is not None else None
         answers = [Answer(*fields) for fields in entry["answers"]] if entry else []
         # Rows that an earlier run left open with --allow-missing are asked again without it.
         if answers and (allow_missing or all(a.status != "failed" for a in answers)):
@@ -139,15 +140,9 @@ def collect_answers(
             if not allow_missing:
                 _refuse_missing(system, part, answers)
             if journal is not None and system.block:
-                journal.record(
-                    STEP, _make_key(start, part), answers=[list(astuple(a)) for a in answers]
-                )
+                journal.record(STEP, key, answers=[list(astuple(a)) for a in answers])
             yield part, answers
         advance_bar("sentences", len(part), len(rows))
-
-
-def _make_key(start: int, part: Sequence[Example]) -> str:
-    return f"{start}+{len(part)}:{part[0].id}"
 
 
 def _refuse_missing(system: System, part: Sequence[Example], answers: Sequence[Answer]) -> None:

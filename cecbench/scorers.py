@@ -212,7 +212,7 @@ class Tally:
             # Rows on which the published script does not stop are the same either way.
             treatment = scorer.fallback
             self._stopped |= scorer.stops(block)
-        scored_rows = base.select_rows(block, treatment)
+        scored_rows = base.UNEQUAL_LENGTH[treatment](block)
         counts = scorer.count(scored_rows)
         self.read += len(block)
         self.kept += len(counts)

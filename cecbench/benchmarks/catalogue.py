@@ -13,7 +13,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from cecbench.benchmarks.readers import READERS, Example, validation_shards
+from cecbench.benchmarks.readers import READERS, Example
 from cecbench.signature import UNNAMED
 from cecdata.common.codec import decode
 from cecdata.common.durable import STATE
@@ -171,9 +171,7 @@ def hash_of(paths: tuple[Path, ...]) -> str:
     """Return the SHA-256 (hex) of the files' bytes, one file after the other."""
     total = hashlib.sha256()
     for path in paths:
-        with path.open("rb") as file:
-            while block := file.read(1 << 20):
-                total.update(block)
+        total.update(path.read_bytes())
     return total.hexdigest()
 
 
@@ -197,7 +195,7 @@ def _read_shards(folder: Path) -> Dataset:
 
     if (folder / MANIFEST).exists() or (folder / STATE).exists():
         open_dataset(folder).prove("validation")  # raises where files differ from the manifest
-    paths = validation_shards(folder)
+    paths = tuple(sorted((folder / "data").glob("validation-*.parquet")))
     if not paths:
         raise InputError(
             f"{folder} has no data/validation-*.parquet: name a dataset that `cecdata build` wrote "

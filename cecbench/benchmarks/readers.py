@@ -97,11 +97,6 @@ def read_parquet(paths: tuple[Path, ...], prefix: str) -> Iterator[Example]:
         yield Example(texts.get("id") or f"{prefix}-{number}", texts["source"], texts["target"])
 
 
-def validation_shards(folder: Path) -> tuple[Path, ...]:
-    """Return the validation shards of a dataset folder in order; () for another folder."""
-    return tuple(sorted((folder / "data").glob("validation-*.parquet")))
-
-
 def _correct_text(path: Path, text: str, truth: tuple[int, list[str]]) -> str:
     """Return a text corrected by `truth`: its line, and pairs of position (from 1), character."""
     number, cells = truth

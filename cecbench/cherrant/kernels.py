@@ -150,29 +150,6 @@ def _find_run_kind(kind: int, operation: int) -> int:
 
 
 @compiled
-def _append_path(steps: Ints, used: int, stack: Ints, depth: int) -> Ints:
-    """Return `steps` with a path after the first `used`; `stack` has it from its end backwards."""
-    if used + depth > steps.shape[0]:
-        grown = np.empty((2 * (used + depth), 5), dtype=np.int32)
-        grown[:used] = steps[:used]
-        steps = grown
-    for back in range(depth):
-        steps[used + back] = stack[depth - 1 - back]
-    return steps
-
-
-@compiled
-def _append_length(lengths: Ints, count: int, depth: int) -> Ints:
-    """Return `lengths` with one more after the first `count`."""
-    if count == lengths.size:
-        longer = np.empty(2 * count, dtype=np.int32)
-        longer[:count] = lengths
-        lengths = longer
-    lengths[count] = depth
-    return lengths
-
-
-@compiled
 def _step_back(step: Ints, operation: int, width: int, i: int, j: int) -> tuple[int, int]:
     """Write the operation that ends in cell (i, j) to `step`; return the cell where it begins."""
     down = width if operation != INSERT else 0
@@ -199,7 +176,9 @@ def find_paths(
     """
     n, m = operations.shape[0] - 1, operations.shape[1] - 1
     only_first = first_only or abs(n - m) > ALL_PATHS_GAP
-    steps, lengths = np.empty((64, 5), dtype=np.int32), np.empty(16, dtype=np.int32)
+    # for all that `limit` allows, of which only what is written takes memory
+    steps = np.empty((max(limit, n + m), 5), dtype=np.int32)
+    lengths = np.empty(limit + 1, dtype=np.int32)
     stack = np.empty((n + m + 2, 5), dtype=np.int32)  # a path's steps, from the end backwards
     # Of each cell where a step of the path ends: i, j, the operations that were not yet taken, and
     # the run before that step: its kind, as `_find_run_kind` has it, and its number.
@@ -219,8 +198,9 @@ def find_paths(
             if i == 0 and j == 0:
                 if count > 0 and used + depth > limit:
                     return steps[:used], lengths[:count], True
-                steps = _append_path(steps, used, stack, depth)
-                lengths = _append_length(lengths, count, depth)
+                for back in range(depth):
+                    steps[used + back] = stack[depth - 1 - back]
+                lengths[count] = depth
                 used, count = used + depth, count + 1
                 if only_first:
                     return steps[:used], lengths[:count], False

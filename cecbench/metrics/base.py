@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from rapidfuzz.distance import Levenshtein
 
-from cecbench.metrics.rows import BoolArray, IntArray, Row, differ, split_columns
+from cecbench.metrics.rows import BoolArray, IntArray, Row, differ
 from cecdata.common.settings import option
 
 
@@ -55,16 +55,12 @@ MEANING = {
 }
 
 
-def select_rows(rows: Sequence[Row], unequal_length: str) -> list[Row]:
-    """Return the rows and predictions that are scored, by one of UNEQUAL_LENGTH."""
-    return UNEQUAL_LENGTH[unequal_length](rows)
-
-
 def any_length_differs(rows: Sequence[Row]) -> bool:
     """Return whether the three strings of some row have different lengths."""
     if not rows:
         return False
-    source, target, prediction = (list(map(len, column)) for column in split_columns(rows)[1:])
+    _, *texts = zip(*rows, strict=True)
+    source, target, prediction = (list(map(len, column)) for column in texts)
     return not source == target == prediction
 
 
@@ -207,7 +203,7 @@ def count_behaviour(rows: Sequence[Row]) -> IntArray:
     """
     error, changed, right = flag_rows(rows)
     clean, copied = ~error, ~changed
-    _, sources, _, predictions = split_columns(rows)
+    _, sources, _, predictions = zip(*rows, strict=True)
     chars, answer = _count_characters(sources), _count_characters(predictions)
     edits = np.zeros(len(rows), dtype=np.int64)
     for index in np.flatnonzero(clean & ~copied).tolist():

@@ -113,16 +113,9 @@ def _read_counts(sums: Totals, name: str) -> Counts:
 
 def _format_counts(counts: Counts, beta: float) -> Report:
     """Return counts with P, R and F as the script prints them."""
-    tp, fp, fn = counts
-    precision, recall, f = compute_f_beta(tp, fp, fn, beta)
-    return {
-        "tp": tp,
-        "fp": fp,
-        "fn": fn,
-        "P": str(round(precision, 4)),
-        "R": str(round(recall, 4)),
-        "F": str(round(f, 4)),
-    }
+    rates = zip("PRF", compute_f_beta(*counts, beta), strict=True)
+    printed = {name: str(round(rate, 4)) for name, rate in rates}
+    return {**dict(zip(_PARTS, counts, strict=True)), **printed}
 
 
 def compute_f_beta(tp: int, fp: int, fn: int, beta: float) -> tuple[float, float, float]:
@@ -201,10 +194,7 @@ class Cherrant(Metric):
 
     def report(self, sums: Totals) -> Report:
         """Return P, R and F of every level as printed, to four decimals."""
-        table: Report = {
-            level: _format_counts(_read_counts(sums, level), 0.5)
-            for level in ("cs", "ds", "dt", "cse")
-        }
+        table: Report = {level: _format_counts(_read_counts(sums, level), 0.5) for level in LEVELS}
         table["cs_beta1"] = _format_counts(_read_counts(sums, "cs"), 1.0)
         by_type = {name: _read_counts(sums, name) for name in TYPES}
         table["op_tier"] = {

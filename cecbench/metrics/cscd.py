@@ -127,12 +127,7 @@ def _project_edits(source: str, answer: str, dictionaries: Dictionaries) -> str:
     return "".join(projected)
 
 
-def project_difflib(rows: Sequence[Row]) -> list[str]:
-    """Return the sources with difflib's replacements of equal length applied."""
-    return [_project_replacements(row.source, row.prediction) for row in rows]
-
-
-def _project_replacements(source: str, answer: str) -> str:
+def project_difflib(source: str, answer: str) -> str:
     """Return a source with difflib's replacements of equal length towards the answer."""
     if source == answer:
         return source
@@ -188,7 +183,7 @@ class Cllm(Cscd):
         ]
         unprojected = [rows[index] for index in indexes]
         if self._dictionaries is None:
-            texts = project_difflib(unprojected)
+            texts = [project_difflib(row.source, row.prediction) for row in unprojected]
         else:
             texts = project_cherrant(unprojected, self._dictionaries)
         for index, text in zip(indexes, texts, strict=True):

@@ -24,11 +24,12 @@ VARIANTS = ("gen.compute", "relm.csc_compute", "sft.csc_compute")
 FLOAT_ZERO_DIVISION = "ZeroDivisionError: float division by zero"
 
 
-def _smooth_ratios(tp: int, predicted: int, gold: int) -> tuple[float, float, float]:
+def _report_ratios(tp: int, predicted: int, gold: int) -> Report:
     """Return precision, recall and F1 with a small constant in each denominator."""
     precision = tp / (predicted + EPSILON)
     recall = tp / (gold + EPSILON)
-    return precision, recall, 2 * precision * recall / (precision + recall + EPSILON)
+    f1 = 2 * precision * recall / (precision + recall + EPSILON)
+    return {"p": precision, "r": recall, "f1": f1}
 
 
 def _report_variant(sums: Totals) -> Report:
@@ -46,14 +47,8 @@ def _report_variant(sums: Totals) -> Report:
         return {"error": FLOAT_ZERO_DIVISION, "error_because": words}
     precision, recall = tp / predicted, tp / gold
     f1 = 2 * precision * recall / (precision + recall + EPSILON)
-    return {
-        "p": precision,
-        "r": recall,
-        "f1": f1,
-        "fpr": false_rate,
-        "wpr": wrong / gold,
-        **numbers,
-    }
+    ratios = {"p": precision, "r": recall, "f1": f1}
+    return {**ratios, "fpr": false_rate, "wpr": wrong / gold, **numbers}
 
 
 class Lemon(Metric):
@@ -75,21 +70,13 @@ class Lemon(Metric):
 
     def report(self, sums: Totals) -> Report:
         """Return the numbers of all five functions."""
-        tp, predicted, gold = sums["tp"], sums["pred"], sums["gold"]
-        false_rate = sums["fp"] / (sums["clean"] + EPSILON)
-        precision, recall, f1 = _smooth_ratios(tp, predicted, gold)
-        found_p, found_r, found_f1 = _smooth_ratios(sums["found"], predicted, gold)
-        values: Report = {
-            "run.compute": {
-                "p": precision,
-                "r": recall,
-                "f1": f1,
-                "fpr": false_rate,
-                "n_tp": tp,
-                "n_fp": sums["fp"],
-                "n_fn": sums["fn"],
-            },
-            "run.compute_detect": {"p": found_p, "r": found_r, "f1": found_f1, "fpr": false_rate},
+        predicted, gold = sums["pred"], sums["gold"]
+        false_rate = {"fpr": sums["fp"] / (sums["clean"] + EPSILON)}
+        numbers = {f"n_{name}": sums[name] for name in ("tp", "fp", "fn")}
+        corrected = _report_ratios(sums["tp"], predicted, gold)
+        detected = _report_ratios(sums["found"], predicted, gold)
+        return {
+            "run.compute": {**corrected, **false_rate, **numbers},
+            "run.compute_detect": {**detected, **false_rate},
+            **dict.fromkeys(VARIANTS, _report_variant(sums)),
         }
-        values.update(dict.fromkeys(VARIANTS, _report_variant(sums)))
-        return values

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
@@ -165,7 +165,8 @@ class FieldCounts:
         self._known = np.append(known, np.zeros(len(fresh))) / known.sum()  # P without a text
         self._segmenter = Segmenter(self._words, costs)
         self._sentences = text.count
-        self._counts = count_words(self._segmenter, len(self._words), _leave_out(text, without))
+        counted = ([s for s in block if s not in without] for block in text.read_blocks())
+        self._counts = count_words(self._segmenter, len(self._words), counted)
 
     def add(self, sentences: Sequence[str]) -> None:
         """Count further sentences."""
@@ -187,11 +188,6 @@ class FieldCounts:
         is_rare = self._counts.words < FLOOR
         is_rare[0] = False  # the unknown word
         return remove_words(made, is_rare)
-
-
-def _leave_out(text: FieldText, without: Collection[str]) -> Iterator[list[str]]:
-    for block in text.read_blocks():
-        yield [sentence for sentence in block if sentence not in without]
 
 
 def choose_steps(sentences: int) -> int:

@@ -73,9 +73,8 @@ class CombinedProposer(Proposer):
         self.scorer = ChangeScorer(name.partition(":")[2] or BUILTIN)
         self.longest = self.scorer.longest
         tables = add_terms(lm if isinstance(lm, ChannelTables) else open_tables(lm), terms)
-        settings = Settings(error=tables.error)
-        if rescore is not None:
-            settings = settings._replace(margin=rescoring.MARGIN)
+        margin = Settings().margin if rescore is None else rescoring.MARGIN
+        settings = Settings(error=tables.error, margin=margin)
         self.channel = ChannelProposer(tables, settings=settings)
         self.weights = weights or (WORDS if tables.model == SHIPPED_NAME else DEFAULT)
         self.rescorer: Rescorer | None = None
@@ -257,16 +256,13 @@ def join_evidence(
     counts = count_proposals(piece, likely, ratios)
     evidence = {}
     for change, ratio in ratios.items():
-        log_odds = proposed[change] if change in proposed else weigh_posterior(reading, change)
+        log_odds = proposed.get(change)
+        if log_odds is None:
+            start, end, target = change
+            log_odds = logit(reading.posterior[change]) + LENGTH * (len(target) != end - start)
         least = LEAST_RATIO if change in reading.terms else -math.inf
         evidence[change] = Known(log_odds, max(ratio, least), math.log(max(1, counts[change])))
     return evidence
-
-
-def weigh_posterior(reading: Reading, change: Change) -> float:
-    """Return logit p(c) of a change, with the addition for one of the length."""
-    start, end, target = change
-    return logit(reading.posterior[change]) + LENGTH * (len(target) != end - start)
 
 
 def count_proposals(

@@ -237,8 +237,8 @@ class _Text:
             text = simplify(text)
             plain = replace(plain, text=text)
         self._plain = plain
-        self._unread = proposer.unread(text)
-        self._unread_places = frozenset(at for at, unread in enumerate(self._unread) if unread)
+        unread = proposer.unread(text)
+        self._unread_places = frozenset(at for at, is_unread in enumerate(unread) if is_unread)
         self._kept += self._find_unreadable()
         self._kept += (plain.make_kept(at, at + 1, "form") for at in plain.forms)
         seen = edit_guard.put_stand_ins(text, proposer.unread) if self._unread_places else text
@@ -274,11 +274,13 @@ class _Text:
 
         seen: the text as the model sees it. most: the most characters of a question.
         """
-        if not self._has_han(piece):
+        text, unread = self._plain.text, self._unread_places
+        han = [at for at in range(piece.start, piece.end) if is_han(ord(text[at]))]
+        if unread.issuperset(han):
             return  # no character that could be wrong
         with_context = seen[piece.context : piece.end]
         question = with_context.strip()
-        if self._is_unfamiliar(piece):
+        if self._is_unfamiliar(han):
             self._kept.append(self._plain.make_kept(piece.start, piece.end, "unfamiliar"))
         elif most is not None and len(question) > most:
             self._kept.append(self._plain.make_kept(piece.start, piece.end, "too_long"))
@@ -331,27 +333,18 @@ class _Text:
         if start < kept.end or kept.start == kept.end:
             yield Kept(start, kept.end, self._plain.source[start : kept.end], kept.reason)
 
-    def _has_han(self, piece: edit_guard.Piece) -> bool:
-        """Return whether a model can read a Han character of the piece."""
-        span = slice(piece.start, piece.end)
-        pairs = zip(self._plain.text[span], self._unread[span], strict=True)
-        return any(not unread and is_han(ord(character)) for character, unread in pairs)
-
-    def _is_unfamiliar(self, piece: edit_guard.Piece) -> bool:
+    def _is_unfamiliar(self, han: Sequence[int]) -> bool:
         """Return whether too many Han characters are unreadable, as in traditional Chinese."""
-        places = range(piece.start, piece.end)
-        if self._unread_places.isdisjoint(places):
+        unreadable = len(self._unread_places.intersection(han))
+        if unreadable < UNFAMILIAR * len(han):
             return False
-        han = [place for place in places if is_han(ord(self._plain.text[place]))]
-        unreadable = sum(place in self._unread_places for place in han)
-        other_forms = sum(not is_standard(self._plain.text[place]) for place in han)
-        is_always_asked = unreadable <= _FEW and other_forms <= 1
-        return not is_always_asked and unreadable >= UNFAMILIAR * len(han)
+        other_forms = sum(not is_standard(self._plain.text[at]) for at in han)
+        return unreadable > _FEW or other_forms > 1
 
     def _find_unreadable(self) -> Iterator[Kept]:
         """Yield the runs that the model cannot read, but for what the dictionary put in."""
         unreadable = self._unread_places - self._plain.fixed
-        for is_unreadable, run in groupby(range(len(self._unread)), unreadable.__contains__):
+        for is_unreadable, run in groupby(range(len(self._plain.text)), unreadable.__contains__):
             places = [*run]
             start, end = places[0], places[-1] + 1
             if is_unreadable and not self._plain.text[start:end].isspace():

@@ -56,14 +56,9 @@ def find_greatest(correction: Correction) -> Iterator[float]:
     for sentence in SENTENCES.finditer(correction.source):
         if not any(is_han(ord(sign)) for sign in sentence.group()):
             continue
-        yield max(
-            (
-                edit.confidence
-                for edit in correction.edits
-                if sentence.start() <= edit.start < sentence.end() and not edit.rule
-            ),
-            default=0.0,
-        )
+        start, end = sentence.span()
+        inside = [edit for edit in correction.edits if start <= edit.start < end]
+        yield max((edit.confidence for edit in inside if not edit.rule), default=0.0)
 
 
 def estimate_prevalence(confidences: Iterable[float]) -> float | None:

@@ -25,9 +25,9 @@ class Phrases:
     """
 
     def __init__(self, phrases: Iterable[str]) -> None:
-        self.held = frozenset(phrases)
+        self.texts = frozenset(phrases)
         lengths: dict[str, set[int]] = {}
-        for phrase in self.held:
+        for phrase in self.texts:
             if phrase:
                 lengths.setdefault(phrase[0], set()).add(len(phrase))
         self._lengths = {first: sorted(sizes, reverse=True) for first, sizes in lengths.items()}
@@ -39,7 +39,7 @@ class Phrases:
         for start, first in enumerate(text):
             for size in self._lengths.get(first, ()):
                 end = start + size
-                if end <= len(text) and text[start:end] in self.held:
+                if end <= len(text) and text[start:end] in self.texts:
                     yield start, end, text[start:end]
                     break
 
@@ -88,7 +88,7 @@ class Wordlists:
                 raise UsageError(f"protect and dictionary must hold texts, not {text!r}")
         texts = {*names, *(term.text for term in new_terms)}
         made = Wordlists(
-            Phrases({*self.protected.held, *texts, *map(read, texts)}),
+            Phrases({*self.protected.texts, *texts, *map(read, texts)}),
             sort_terms([*self.terms, *(replace(term, text=read(term.text)) for term in new_terms)]),
             check_dictionary({**self.dictionary, **dictionary}),
             Phrases({*self.dictionary, *dictionary}),

@@ -158,10 +158,9 @@ class Server:
     async def _work(
         self, request: Request, kind: str, prepare: Callable[[bytes], _Work]
     ) -> Response:
-        """Answer with what a thread makes of the body.
+        """Answer with what a thread makes of the body; `kind` is the content type of both.
 
-        kind: the content type of the body and of the answer. prepare: makes of the body, or refuses
-        it, the work of the thread.
+        prepare: returns the work of the thread, or raises HTTPException or UsageError.
         """
         self._check_host(request)
         _check_type(request, kind)

@@ -22,7 +22,6 @@ from cecbench.metrics.base import (
     UNEQUAL_LENGTH,
     count_behaviour,
     report_behaviour,
-    select_rows,
 )
 from cecbench.metrics.rows import Row
 from cecbench.scorers import SCORERS, find_scorer, read_rows, score, score_file
@@ -87,7 +86,7 @@ def test_rows_in_another_order_change_nothing(
 ) -> None:
     """A score does not depend on the order of the rows, and counts of parts add up."""
     made = find_scorer(scorer)
-    rows = select_rows(numbered(texts), made.unequal_length)
+    rows = UNEQUAL_LENGTH[made.unequal_length](numbered(texts))
     shuffled = rows.copy()
     random.Random(seed).shuffle(shuffled)
     whole = totals(made.fields, made.count(rows))
@@ -129,11 +128,11 @@ def test_behaviour_counts_clean_sentences_alone() -> None:
 def test_each_way_with_unequal_lengths_keeps_its_promise(texts: list[tuple[str, str, str]]) -> None:
     """After revert and drop lengths are equal; strict keeps all; revert keeps equal targets."""
     rows = numbered(texts)
-    assert select_rows(rows, "strict") == rows
+    assert UNEQUAL_LENGTH["strict"](rows) == rows
     for policy in ("revert", "drop"):
-        kept = select_rows(rows, policy)
+        kept = UNEQUAL_LENGTH[policy](rows)
         assert all(len(s) == len(t) == len(p) for _, s, t, p in kept)
-    ids = [row.id for row in select_rows(rows, "revert")]
+    ids = [row.id for row in UNEQUAL_LENGTH["revert"](rows)]
     assert ids == [row.id for row in rows if len(row.source) == len(row.target)]
 
 

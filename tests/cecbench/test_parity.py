@@ -256,8 +256,8 @@ def test_a_projection_looks_at_the_first_alignment_alone() -> None:
 
 def test_difflib_takes_fewer_characters_for_chinese() -> None:
     """The last characters of the first block, from 龦 on, are not replaced; 龥 is."""
-    rows = [Row("1", "甲龥乙", "甲龥乙", "甲丙乙"), Row("2", "甲龦乙", "甲龦乙", "甲丙乙")]
-    assert project_difflib(rows) == ["甲丙乙", "甲龦乙"]
+    assert project_difflib("甲龥乙", "甲丙乙") == "甲丙乙"
+    assert project_difflib("甲龦乙", "甲丙乙") == "甲龦乙"
 
 
 def test_a_batch_of_pycorrector_reads_lines() -> None:

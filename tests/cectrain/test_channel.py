@@ -36,10 +36,10 @@ from cectrain.corrector.calibration import (
 from cectrain.corrector.channel import proposer
 from cectrain.corrector.channel import tables as tables_room
 from cectrain.corrector.channel.inverse import (
+    SHIPPED_FILE,
     Channel,
     find_changes,
     load_shipped_channel,
-    locate_shipped_channel,
     read_channel,
 )
 from cectrain.corrector.channel.layout import COMPLETED, Settings
@@ -531,7 +531,7 @@ def test_the_distortion_has_a_weight_of_its_own():
     proposer.rescorer.weights = Weights(0.0, 1.0, 0.0, 0.0, 0.5, 1.0)
     change = 4, 5, "已"
     known = evidence[0][change]
-    assert known.distortion == read_channel(locate_shipped_channel()).distortion(TEXTS[0], *change)
+    assert known.distortion == read_channel(SHIPPED_FILE).distortion(TEXTS[0], *change)
     logits = proposer.rescorer.judge(TEXTS[:1], [{change: known}])[0]
     assert logits[change] == pytest.approx(known.channel + 0.5 * known.distortion, abs=0.01)
 

@@ -19,7 +19,7 @@ from cecdata.config import Config, load
 from cecdata.hanzi.characters import find_frequency, standard_characters
 from cecdata.operators import OPERATORS
 from cecdata.operators.spans import SpanConfusions
-from cectrain.corrector.channel.inverse import KIND, SHIPPED, Channel, locate_shipped_channel
+from cectrain.corrector.channel.inverse import KIND, SHIPPED, SHIPPED_FILE, Channel
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "operators"))
 from sets import complete
@@ -33,7 +33,7 @@ SPANS_KEPT = 8
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--recipe", default=SHIPPED)
-    options.add_argument("--out", type=Path, default=locate_shipped_channel())
+    options.add_argument("--out", type=Path, default=SHIPPED_FILE)
     given = options.parse_args()
     save(invert(load(given.recipe), given.recipe), given.out)
 

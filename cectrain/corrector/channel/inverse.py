@@ -24,6 +24,7 @@ LEAST = -8.0  # least log P of an observed text given a right one, as if no oper
 DEAREST = -5.0  # least log P of what `find_changes` returns
 LONGEST = 4  # characters of the longest span
 SHIPPED = "typed"  # the recipe whose channel ships
+SHIPPED_FILE = Path(str(files("cectrain.corrector.channel") / f"{SHIPPED}.channel"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +74,10 @@ class Channel:
         return max([LEAST, *chances])
 
 
-def locate_shipped_channel() -> Path:
-    """Return the file of the shipped channel."""
-    return Path(str(files("cectrain.corrector.channel").joinpath(f"{SHIPPED}.channel")))
-
-
 @cache
 def load_shipped_channel() -> Channel:
     """Return the shipped channel, which is read once."""
-    return read_channel(locate_shipped_channel())
+    return read_channel(SHIPPED_FILE)
 
 
 def find_changes(text: str) -> dict[tuple[int, int, str], float]:

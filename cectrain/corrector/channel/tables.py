@@ -36,7 +36,7 @@ from cecdata.hanzi.readings import common_readings, list_similar_syllables
 from cecdata.lm.kernels import find_shift, slot_of_key
 from cecdata.lm.ngrams import find_model, locate
 from cecdata.lm.table import Ngrams, Tables
-from cectrain.corrector.channel.inverse import Channel, load_shipped_channel, locate_shipped_channel
+from cectrain.corrector.channel.inverse import SHIPPED_FILE, Channel, load_shipped_channel
 from cectrain.corrector.channel.layout import HOLE, MOST_WORD, ChannelArrays, name_kinds
 
 Ints = NDArray[np.int32]
@@ -125,7 +125,7 @@ def find_cache_folder(lm: str | Path | None) -> Path:
     digest = xxhash.xxh3_128(
         hash_sources(Path(__file__).parent, Path(str(lm_room.__file__)).parent).encode()
     )
-    for path in (*locate(lm), *locate(), locate_shipped_channel(), TABLES / "characters.tsv"):
+    for path in (*locate(lm), *locate(), SHIPPED_FILE, TABLES / "characters.tsv"):
         digest.update(path.read_bytes())
     return find_user_folder("XDG_CACHE_HOME") / "cec-zero" / "channel" / digest.hexdigest()
 
@@ -246,7 +246,7 @@ def _list_spans(
     """Return the spans of the rows that are not `of_single`, and words that lack a character."""
     numbers = {word: number for number, word in enumerate(model.words) if number}
     word = np.array([numbers.get(text, 0) for text in channel.right], np.int32)
-    key = np.repeat(_make_keys(*to_points(channel.observed)), np.diff(channel.bounds))
+    key = np.repeat(make_keys(*to_points(channel.observed)), np.diff(channel.bounds))
     is_listed = ~of_single & (word > 0)
     spans = _Spans(key[is_listed], word[is_listed], log_prob[is_listed])
     if channel.missing is None:
@@ -311,7 +311,7 @@ def list_forms(
             if not hole:
                 forms = np.delete(forms, place, axis=1)
             form_size = length if hole else length - 1
-            keys.append(_make_keys(forms, np.full(len(lacking), form_size, np.int32)))
+            keys.append(make_keys(forms, np.full(len(lacking), form_size, np.int32)))
             numbers.append(lacking)
     return np.concatenate(keys), np.concatenate(numbers)
 
@@ -339,21 +339,6 @@ def _index_spans(key: Longs) -> tuple[Longs, Ints, NDArray[np.int64], NDArray[np
     spans, count = np.unique(key, return_counts=True)
     keys, rows = make_span_table(spans, np.arange(len(spans), dtype=np.int32))
     return keys, rows, np.cumsum([0, *count]).astype(np.int64), np.argsort(key, kind="stable")
-
-
-def make_span_table(spans: Longs, numbers: Ints) -> tuple[Longs, Ints]:
-    """Return a hash table of the keys of spans, and the numbers of their rows by its slots."""
-    keys = np.zeros(1 << max(4, (2 * len(spans)).bit_length()), np.uint64)
-    rows = np.zeros(len(keys), np.int32)
-    _fill_spans(keys, rows, spans, numbers)
-    return keys, rows
-
-
-def _make_keys(points: Ints, sizes: Ints) -> Longs:
-    """Return the key of each text, [T]; `points` [T, MOST_WORD] and `sizes` [T] are theirs."""
-    keys = np.empty(len(points), np.uint64)
-    fill_keys(points, sizes, keys)
-    return keys
 
 
 def _weigh_reluctances(channel: Channel, model: Ngrams) -> Floats:
@@ -439,21 +424,28 @@ def make_span_key(points, first, last):
 
 
 @compiled_with(lm_room)
-def fill_keys(points, sizes, keys):
-    """Write the key of each text [T, MOST_WORD] of these sizes [T]."""
+def make_keys(points, sizes):
+    """Return the key of each text, [T]; `points` [T, MOST_WORD] and `sizes` [T] are theirs."""
+    keys = np.empty(len(points), np.uint64)
     for row in range(len(points)):
         keys[row] = make_span_key(points[row], 0, sizes[row])
+    return keys
 
 
 @compiled_with(lm_room)
-def _fill_spans(keys, rows, spans, numbers):
-    """Put the keys of spans into the hash table, with the numbers of their rows."""
-    mask, shift = len(keys) - 1, find_shift(len(keys))
+def make_span_table(spans, numbers):
+    """Return a hash table of the keys of spans, and the numbers of their rows by its slots."""
+    size = 16
+    while size <= 2 * len(spans):
+        size *= 2
+    keys, rows = np.zeros(size, np.uint64), np.zeros(size, np.int32)
+    mask, shift = size - 1, find_shift(size)
     for row in range(len(spans)):
         at = slot_of_key(spans[row], mask, shift)
         while keys[at] != 0:
             at = (at + 1) & mask
         keys[at], rows[at] = spans[row], numbers[row]
+    return keys, rows
 
 
 @compiled_with(lm_room)

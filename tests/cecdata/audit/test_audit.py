@@ -29,7 +29,7 @@ from cecdata.common.errors import InputError
 from cecdata.config import load
 from cecdata.hanzi.characters import find_frequency, standard_characters
 from cecdata.operators import OPERATORS
-from cectrain.corrector.channel.inverse import LEAST, Channel, locate_shipped_channel, read_channel
+from cectrain.corrector.channel.inverse import LEAST, SHIPPED_FILE, Channel, read_channel
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "tools" / "channel"))
 from invert import invert, save
@@ -246,7 +246,7 @@ def test_characters_have_the_chance_of_the_recipe(paper: Channel) -> None:
 def test_spans_have_the_share_of_their_operator() -> None:
     """A word that sounds the same leads back to the right word, and so does its wrong character."""
     config = load("typed")
-    channel = read_channel(locate_shipped_channel())
+    channel = read_channel(SHIPPED_FILE)
     prior = config.prior["word"] / sum(config.prior.values())
     row = dict(channel.row("权力"))
     assert row["权利"] <= math.log(prior) + 1e-2
@@ -265,7 +265,7 @@ def test_what_the_recipe_never_writes_has_no_row(paper: Channel) -> None:
 @pytest.mark.slow
 def test_the_compiled_channel_is_the_recipe_s() -> None:
     """The file that ships holds what `invert` computes, to half precision."""
-    made, kept = invert(load("typed"), "typed"), read_channel(locate_shipped_channel())
+    made, kept = invert(load("typed"), "typed"), read_channel(SHIPPED_FILE)
     assert made.observed == kept.observed
     assert made.right == kept.right
     assert (made.bounds == kept.bounds).all()
@@ -274,7 +274,7 @@ def test_the_compiled_channel_is_the_recipe_s() -> None:
 
 def test_a_channel_is_kept_whole_and_damage_is_noticed(tmp_path) -> None:
     """A saved channel reads back; a cut one is refused by name."""
-    kept = read_channel(locate_shipped_channel())
+    kept = read_channel(SHIPPED_FILE)
     save(kept, tmp_path / "p.channel")
     assert read_channel(tmp_path / "p.channel").row("在") == kept.row("在")
     data = (tmp_path / "p.channel").read_bytes()
