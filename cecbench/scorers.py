@@ -177,15 +177,16 @@ def _place_rows(path: Path) -> Iterator[tuple[str, _Four]]:
 
 
 def _check_rows(rows: Iterable[tuple[str, _Four]]) -> Iterator[Row]:
-    """Yield the rows without their places."""
+    """Yield the rows without their places; raise InputError for an id that occurs twice."""
     places: dict[str, str] = {}
     for where, row in rows:
         if not all(isinstance(text, str) for text in row):
             raise InputError(f"{where}: id, source, target and prediction must be texts, not {row}")
-        if places.setdefault(row[0], where) is not where:
+        first = places.setdefault(row[0], where)
+        if first is not where:
             raise InputError(
-                f"{where}: id {row[0]!r} is also the id of {places[row[0]].rpartition(', ')[2]}: "
-                "give every sentence its own id"
+                f"{where}: id {row[0]!r} is also the id of {first.rpartition(', ')[2]}: give every "
+                "sentence its own id"
             )
         yield Row._make(row)
 

@@ -191,8 +191,9 @@ class CombinedProposer(Proposer):
         self, pieces: Sequence[str], likely: Sequence[dict[Change, float]]
     ) -> list[list[Change]]:
         """Return the changes of `find_likely` that are judged."""
-        is_unjudged = self.rescorer is None
-        least, most = (JUDGED, None) if is_unjudged else (rescoring.JUDGED, rescoring.MOST)
+        least, most = JUDGED, None
+        if self.rescorer is not None:
+            least, most = rescoring.JUDGED, rescoring.MOST
         judged = []
         for piece, shares in zip(pieces, likely, strict=True):
             likeliest = sorted(shares, key=lambda c: (-shares[c], c))[:most]

@@ -105,18 +105,18 @@ def make_edits(
 
     terms: the changes that lead to a term of the user.
     """
-    chosen = sorted(changes)
-    others: dict[tuple[int, int], list[Alternative]] = {(low, high): [] for low, high, _ in chosen}
-    for (low, high, text), confidence in confidences.items():
-        if (low, high) in others and confidence >= SHOWN:
-            others[low, high].append(Alternative(text, round(confidence, 4)))
+    shown: dict[tuple[int, int], list[Alternative]] = {}
+    for (start, end, target), confidence in confidences.items():
+        if confidence >= SHOWN:
+            alternative = Alternative(target, round(confidence, 4))
+            shown.setdefault((start, end), []).append(alternative)
     edits = []
-    for change in chosen:
+    for change in sorted(changes):
         start, end, target = change
-        shown = [alternative for alternative in others[start, end] if alternative.target != target]
-        shown.sort(key=lambda alternative: (-alternative.confidence, alternative.target))
+        others = [other for other in shown.get((start, end), ()) if other.target != target]
+        others.sort(key=lambda other: (-other.confidence, other.target))
         confidence, rule = round(confidences[change], 4), "term" if change in terms else ""
-        edits.append(make_edit(piece, *change, confidence, rule, tuple(shown)))
+        edits.append(make_edit(piece, *change, confidence, rule, tuple(others)))
     return edits
 
 

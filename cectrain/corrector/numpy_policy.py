@@ -209,13 +209,9 @@ def _read_weight(tensors: Mapping[str, Array], name: str, *shape: int) -> Floats
 
 def _apply_gate(gate: Floats, value: Floats) -> Floats:
     """Return SiLU(gate) · value, where SiLU(x) is x / (1 + e^-x)."""
-    made = np.negative(gate)  # and changed in place
     with np.errstate(over="ignore"):  # e^89 and above is infinite, and the quotient 0
-        np.exp(made, out=made)
-    made += 1
-    np.divide(gate, made, out=made)
-    made *= value
-    return made
+        gated: Floats = gate / (1 + np.exp(-gate)) * value
+    return gated
 
 
 def _apply_softmax(score: Floats) -> Floats:

@@ -70,7 +70,9 @@ def encode_target(policy: Policy, target: str) -> list[int]:
 def end_tokens(model: Any) -> list[int]:
     """Return the tokens that end an answer according to the model's generation config."""
     named = model.generation_config.eos_token_id
-    return list(named) if isinstance(named, (list, tuple)) else [] if named is None else [named]
+    if named is None:
+        return []
+    return list(named) if isinstance(named, (list, tuple)) else [named]
 
 
 def check_context(policy: Policy, longest_source: str, new_tokens: int) -> None:
@@ -189,7 +191,7 @@ class PolicyProposer(Proposer):
         A policy does not copy bytes, and it would obey special tokens.
         """
         unread = [not self._is_readable(character) for character in text]
-        for match in self._special.finditer(text) if self._special else ():
+        for match in self._special.finditer(text):
             unread[match.start() : match.end()] = [True] * len(match[0])
         return unread
 
@@ -231,11 +233,11 @@ class PolicyProposer(Proposer):
         return limit
 
     @cached_property
-    def _special(self) -> re.Pattern[str] | None:
-        """The pattern of the tokenizer's special tokens; None without any."""
+    def _special(self) -> re.Pattern[str]:
+        """The pattern of the tokenizer's special tokens."""
         tokens = self.policy.tokenizer.added_tokens_decoder.values()
-        texts = [str(token) for token in tokens if token.special]
-        return re.compile("|".join(map(re.escape, texts))) if texts else None
+        texts = [re.escape(str(token)) for token in tokens if token.special]
+        return re.compile("|".join(texts) or "(?!)")  # which matches nothing
 
     def _align_answer(self, piece: str, answer: str, written: Written) -> list[Edit]:
         """Return the edits by which an answer differs from a piece, if they are sure enough."""

@@ -39,14 +39,14 @@ class _Branch:
     """Candidates with equal tokens so far, and the draft that is tried next for them."""
 
     row: int  # of the cache after the previous pass
-    kept: int  # number of tokens of that pass that were accepted
     uncached: list[int]  # tokens that are not in the cache yet
-    at: int  # position of the first of them
     source: Sequence[int]
-    place: int  # of the next draft token in the source
     window: int  # number of draft tokens in the pass
+    kept: int = 0  # number of tokens of the previous pass that were accepted
+    at: int = 0  # position of the first token that is not in the cache
+    place: int = 0  # of the next draft token in the source
     skipped: int = -1  # the source token that was replaced last
-    members: list[int] = field(default_factory=list)
+    members: list[int] = field(default_factory=list)  # the numbers of the candidates
 
     def make_draft(self) -> list[int]:
         """Return the draft tokens of the pass."""
@@ -143,11 +143,11 @@ def _start(
     prompts: Sequence[Sequence[int]], drafts: Sequence[Sequence[int]], size: int
 ) -> list[_Branch]:
     """Return a branch for each prompt, with the numbers of its candidates and its whole draft."""
-    members = [list(range(first, first + size)) for first in range(0, len(prompts) * size, size)]
-    return [
-        _Branch(row, 0, list(prompt), 0, draft, 0, len(draft), members=members[row])
-        for row, (prompt, draft) in enumerate(zip(prompts, drafts, strict=True))
-    ]
+    branches = []
+    for row, (prompt, draft) in enumerate(zip(prompts, drafts, strict=True)):
+        members = list(range(row * size, (row + 1) * size))
+        branches.append(_Branch(row, list(prompt), draft, window=len(draft), members=members))
+    return branches
 
 
 def _write_branches(
@@ -310,6 +310,5 @@ def _move_on(branch: _Branch, verdict: _Verdict) -> _Branch:
     place = min(place, len(source))
     cached = len(branch.uncached) + len(tokens) - 1  # the last token is not in the cache
     window = min(len(source) - place, 2 * len(tokens) + _WINDOW)
-    return _Branch(
-        verdict.row, cached, tokens[-1:], branch.at + cached, source, place, window, skipped
-    )
+    begin = branch.at + cached
+    return _Branch(verdict.row, tokens[-1:], source, window, cached, begin, place, skipped)

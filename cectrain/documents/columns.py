@@ -17,7 +17,7 @@ _DELIMITERS = ",;\t|"
 _QUOTED = re.compile(r'""|\n|[^"\n]+')
 _NUMBER = r"\\u[0-9a-fA-F]{4}"
 _ESCAPES = re.compile(rf"(?:(?!\\u[dD][89a-fA-F]){_NUMBER})+|(?:{_NUMBER}){{2}}|\\.|[^\\]+")
-_STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"(\s*:)?')
+_STRING = re.compile(r'"(?P<text>(?:[^"\\\n]|\\.)*)"(?P<colon>\s*:)?')
 _BETWEEN = re.compile(r"[\s,:]*")
 _END = "\x1e\n"  # of a text of Parquet in the source of its document
 
@@ -42,10 +42,11 @@ def _find_fields(source: str, at: int) -> Iterator[tuple[int, int, bool]]:
     """Yield where each field begins and ends, and whether it is the last of its row."""
     head = source[at:].partition("\n")[0]
     mark = re.escape(max(_DELIMITERS, key=head.count))
-    field = re.compile(rf'(?:"((?:[^"]|"")*)"|([^{mark}\n]*?))[ ]?({mark}|\n|\Z)')
+    quoted, plain = r'"(?P<quoted>(?:[^"]|"")*)"', rf"(?P<plain>[^{mark}\n]*?)"
+    field = re.compile(rf"(?:{quoted}|{plain})[ ]?(?P<end>{mark}|\n|\Z)")
     while at < len(source) and (match := field.match(source, at)):
-        start, end = match.span(2 if match[1] is None else 1)
-        yield start, end, match[3] in {"\n", ""}
+        start, end = match.span("plain" if match["quoted"] is None else "quoted")
+        yield start, end, match["end"] in {"\n", ""}
         at = match.end()
 
 
@@ -93,8 +94,8 @@ def find_values(source: str, column: str) -> Iterator[Passage]:
 def find_strings(source: str) -> Iterator[Passage]:
     """Yield the texts of JSON that are no keys."""
     for match in _STRING.finditer(source):
-        if match[2] is None:
-            yield _read_string(source, *match.span(1))
+        if match["colon"] is None:
+            yield _read_string(source, *match.span("text"))
 
 
 def _skip_between(source: str, at: int) -> int:

@@ -37,8 +37,9 @@ _COMMENTS = "application/vnd.openxmlformats-officedocument.wordprocessingml.comm
 _PACKAGE = "http://schemas.openxmlformats.org/package/2006"
 _PROSE = re.compile(r"word/(?:document|header|footer|footnotes|endnotes)\d*\.xml")
 _MOST = 1 << 28  # bytes of all parts; more is a trap rather than a text
-_SIGNS = {"tab": " ", "br": " ", "cr": " ", "noBreakHyphen": "-"}
-_OBJECTS = {"sym", "drawing", "pict", "object", "AlternateContent"}
+#: what stands for elements of a run
+_SIGNS = dict.fromkeys(("sym", "drawing", "pict", "object", "AlternateContent"), OBJECT)
+_SIGNS |= {"tab": " ", "br": " ", "cr": " ", "noBreakHyphen": "-"}
 #: of what is read, but not changed, and of what is not read
 _KEPT = {f"{_W}{name}" for name in ("ins", "moveTo", "fldSimple", "rubyBase")}
 _DELETED = {f"{_W}{name}" for name in ("del", "moveFrom", "rt")}
@@ -194,8 +195,8 @@ def _list_paragraphs(root: Element) -> Iterator[list[tuple[str, Element | None]]
                     depth += {"begin": 1, "end": -1}.get(kind, 0)
                 elif name == "t":
                     texts.append((child.text or "", None if is_kept or depth else child))
-                elif sign := OBJECT if name in _OBJECTS else _SIGNS.get(name):
-                    texts.append((sign, None))
+                elif name in _SIGNS:
+                    texts.append((_SIGNS[name], None))
         yield texts
 
 
