@@ -164,15 +164,12 @@ def load_benchmark(name: str, data: Path | None = None) -> Dataset:
     rows = _check_rows(READERS[copy.reader](paths, name.rsplit("/", 1)[-1]), paths[0])
     if benchmark.rows is not None and len(rows) != benchmark.rows:
         notes.append(f"{len(rows)} rows were read, but the published file has {benchmark.rows}")
-    return Dataset(name, rows, hash_of(paths), benchmark.licence, notes=tuple(notes))
+    return Dataset(name, rows, hash_files(paths), benchmark.licence, notes=tuple(notes))
 
 
-def hash_of(paths: tuple[Path, ...]) -> str:
+def hash_files(paths: tuple[Path, ...]) -> str:
     """Return the SHA-256 (hex) of the files' bytes, one file after the other."""
-    total = hashlib.sha256()
-    for path in paths:
-        total.update(path.read_bytes())
-    return total.hexdigest()
+    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
 
 
 def _read_own_file(path: Path) -> Dataset:
@@ -184,7 +181,7 @@ def _read_own_file(path: Path) -> Dataset:
         )
     rows = _check_rows(READERS[reader]((path,), path.stem), path)
     notes = ("a file of the user's own",)
-    return Dataset(path.stem, rows, hash_of((path,)), notes=notes, signed=UNNAMED)
+    return Dataset(path.stem, rows, hash_files((path,)), notes=notes, signed=UNNAMED)
 
 
 def _read_shards(folder: Path) -> Dataset:
@@ -205,7 +202,7 @@ def _read_shards(folder: Path) -> Dataset:
     return Dataset(
         "synthetic-validation",
         rows,
-        hash_of(paths),
+        hash_files(paths),
         "see the dataset card of the shards",
         synthetic=True,
         notes=("synthetic errors: the score does not say how well people's errors are corrected",),
@@ -229,9 +226,9 @@ def _check_rows(rows: Iterator[Example], path: Path) -> tuple[Example, ...]:
 
 def _check_digest(path: Path, sha256: str | None) -> list[str]:
     """Return a note where no digest is published; raise VerificationError for another file."""
+    read = hash_files((path,))
     if sha256 is None:
-        return [f"{path.name} is unchecked: no published SHA-256; its own: {hash_of((path,))[:8]}…"]
-    read = hash_of((path,))
+        return [f"{path.name} is unchecked: no published SHA-256; its own: {read[:8]}…"]
     if read != sha256:
         raise VerificationError(
             f"{path} is not the published file: sha256 {read[:16]}… instead of {sha256[:16]}…. "

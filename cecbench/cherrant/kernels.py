@@ -1,9 +1,8 @@
 """Alignment of two strings of code points: costs, operations, all cheapest paths.
 
 Cell (i, j) of a grid is about writing source[:i] as target[:j]: the lowest cost of that, and the
-last operations with which it costs so little. Transpositions have a width: how many characters of
-each string they put into another order. A run is a sequence of neighbouring operations on a path,
-which merge to one edit (`edits.merge`).
+last operations with which it costs so little. A transposition has a width: how many characters of
+each string it puts into another order. A run is neighbouring operations that merge to one edit.
 
 Costs are float64 and added in the published order, because ties are decided by `==`.
 """

@@ -29,12 +29,7 @@ from cecdata.common.command_group import SectionCommand
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def score(
-    file: Path,
-    scorer: str,
-    benchmark: str | None,
-    *,
-    as_json: bool,
-    **arguments: object,
+    file: Path, scorer: str, benchmark: str | None, *, as_json: bool, **arguments: object
 ) -> None:
     """Score FILE, a table or JSON with id, source, target and prediction.
 

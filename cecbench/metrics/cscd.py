@@ -32,7 +32,6 @@ RATIOS: dict[str, Ratio] = {
 #: The script's `ignore_chars` behind the published `revert_ignore_punct` numbers, as far as they
 #: can be inferred from these: the marks […]%_-}{ are known to count.
 PUNCTUATION = "，。！？；：、“”‘’（）《》【】,.!?;:()\"'"
-ZERO_DIVISION = "ZeroDivisionError: division by zero"
 
 
 def to_percentages(tp: int, predicted: int, gold: int) -> tuple[float, float, float] | None:
@@ -84,7 +83,7 @@ class Cscd(Metric):
                 values[f"{level}_{part}"] = value
         values["counts_tp_pred_gold"] = counts
         if stopped:
-            values["raises"] = ZERO_DIVISION
+            values["raises"] = "ZeroDivisionError: division by zero"
             why = "no scored sentence has an error"
             if sums["S_C_gold"]:
                 why = "no prediction counts as a change"

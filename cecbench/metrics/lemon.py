@@ -21,7 +21,6 @@ RATIOS: dict[str, Ratio] = {
     "run.compute_detect.f1": ("found", "pred", "gold"),
 }
 VARIANTS = ("gen.compute", "relm.csc_compute", "sft.csc_compute")
-FLOAT_ZERO_DIVISION = "ZeroDivisionError: float division by zero"
 
 
 def _report_ratios(tp: int, predicted: int, gold: int) -> Report:
@@ -43,8 +42,9 @@ def _report_variant(sums: Totals) -> Report:
         return {"p": 0, "r": 0, "f1": 0, "fpr": false_rate, "wpr": 0, **numbers}
     predicted = tp + sums["fp"] + wrong
     if predicted == 0:
+        error = "ZeroDivisionError: float division by zero"
         words = "no prediction counts as a change: the published function divides by zero here"
-        return {"error": FLOAT_ZERO_DIVISION, "error_because": words}
+        return {"error": error, "error_because": words}
     precision, recall = tp / predicted, tp / gold
     f1 = 2 * precision * recall / (precision + recall + EPSILON)
     ratios = {"p": precision, "r": recall, "f1": f1}

@@ -221,7 +221,6 @@ class Pycorrector(Metric):
     unequal_lengths = ("strict", "revert", "drop")
 
     def count(self, rows: Sequence[Row]) -> IntArray:
-        """Return the counts of each row."""
         positions = count_positions(rows)
         error, _, right = flag_rows(rows)
         is_as_marked = (error & right) | (~error & ~right)

@@ -71,10 +71,8 @@ class LlmSystem:
         with use_threads(self._threads), torch.inference_mode():
             written = generate(self._policy, asked, budgets)
         seconds = (time.perf_counter() - started) / len(sources)
-        answers = []
-        for source, ids, new, raw in zip(
-            sources, asked, written, decode(self._policy, written), strict=True
-        ):
+        answers, texts = [], decode(self._policy, written)
+        for source, ids, new, raw in zip(sources, asked, written, texts, strict=True):
             extracted = extract_correction(raw, source)
             answers.append(
                 Answer(extracted.text, raw, extracted.status, len(ids), len(new), seconds)

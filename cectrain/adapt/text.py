@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from heapq import nsmallest
+from itertools import chain, islice
 from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -56,12 +57,7 @@ class FieldText:
 
     def read_first(self, count: int) -> list[str]:
         """Return the first sentences; as ids are hashes, they are a fair sample."""
-        sentences: list[str] = []
-        for block in self.read_blocks():
-            sentences += block[: count - len(sentences)]
-            if len(sentences) == count:
-                break
-        return sentences
+        return [*islice(chain.from_iterable(self.read_blocks()), count)]
 
     def choose_evenly(self, count: int) -> list[str]:
         """Return so many sentences: the first of each origin, the second of each, and so on."""

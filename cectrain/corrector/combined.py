@@ -191,9 +191,8 @@ class CombinedProposer(Proposer):
         self, pieces: Sequence[str], likely: Sequence[dict[Change, float]]
     ) -> list[list[Change]]:
         """Return the changes of `find_likely` that are judged."""
-        least, most = JUDGED, None
-        if self.rescorer is not None:
-            least, most = rescoring.JUDGED, rescoring.MOST
+        least = JUDGED if self.rescorer is None else rescoring.JUDGED
+        most = None if self.rescorer is None else rescoring.MOST
         judged = []
         for piece, shares in zip(pieces, likely, strict=True):
             likeliest = sorted(shares, key=lambda c: (-shares[c], c))[:most]

@@ -166,11 +166,8 @@ class Corrector:
             added = {*words.terms} - {*self._words.terms}
             proposer = proposer.with_terms(sorted(added, key=lambda term: term.text))
         extended = copy(self)
-        vars(extended).update(
-            _words=words,
-            _loaded=proposer,
-            _confidence=self._confidence if confidence is None else confidence,
-        )
+        least = self._confidence if confidence is None else confidence
+        vars(extended).update(_words=words, _loaded=proposer, _confidence=least)
         return extended
 
     def move(self, nats: float, least: float) -> Corrector:
