@@ -173,14 +173,12 @@ def name_runs(runs: Sequence[Run]) -> list[tuple[Run, str]]:
     """
     folders = [Path(run.folder).absolute() for run in runs]
     names = [name_of(run) for run in runs]
-    often = Counter((run.benchmark, name) for run, name in zip(runs, names, strict=True))
-    twice = {name for (_, name), count in often.items() if count > 1}
-    return [
-        (run, f"{name} [{folder.relative_to(os.path.commonpath(folders))}]")
-        if name in twice
-        else (run, name)
-        for run, name, folder in zip(runs, names, folders, strict=True)
-    ]
+    times = Counter((run.benchmark, name) for run, name in zip(runs, names, strict=True))
+    ambiguous = {name for (_, name), count in times.items() if count > 1}
+    for place, folder in enumerate(folders):
+        if names[place] in ambiguous:
+            names[place] += f" [{folder.relative_to(os.path.commonpath(folders))}]"
+    return list(zip(runs, names, strict=True))
 
 
 def name_of(run: Run) -> str:

@@ -109,7 +109,8 @@ def sample_rows(rows: Sequence[Example], count: int) -> tuple[Example, ...]:
     def draw(place: int) -> bytes:
         return hashlib.sha256(f"sample:{rows[place].id}".encode("utf-8", "surrogatepass")).digest()
 
-    return tuple(rows[place] for place in sorted(sorted(range(len(rows)), key=draw)[:count]))
+    drawn = sorted(range(len(rows)), key=draw)[:count]
+    return tuple(rows[place] for place in sorted(drawn))
 
 
 def cache_folder() -> Path:

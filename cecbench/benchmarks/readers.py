@@ -1,4 +1,8 @@
-"""Readers of benchmark files. Each raises InputError with the number of a bad line or record."""
+"""Readers of benchmark files. Each raises InputError with the number of a bad line or record.
+
+`prefix` begins the ids of rows without one. `read_texts` yields of each row its number, its place
+for messages, and its texts by the names of the columns.
+"""
 
 from __future__ import annotations
 

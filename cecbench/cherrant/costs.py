@@ -49,13 +49,8 @@ def read_opencc_version() -> str:
 
 
 def simplify(texts: Sequence[str]) -> list[str]:
-    """Return the texts with traditional characters simplified (OpenCC t2s).
-
-    All texts without a line break are converted in one call.
-    """
-    convert = _load_converter()
-    converted = iter(convert("\n".join(text for text in texts if "\n" not in text)).split("\n"))
-    return [convert(text) if "\n" in text else next(converted) for text in texts]
+    """Return the texts with traditional characters simplified (OpenCC t2s)."""
+    return list(map(_load_converter(), texts))
 
 
 def remove_whitespace(text: str) -> str:

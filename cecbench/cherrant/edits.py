@@ -88,11 +88,7 @@ def merge(steps: list[Step], source: str, target: str) -> list[Step]:
     strings, and a deletion and an insertion of the same text, which is not punctuation, around a
     match or a transposition.
     """
-    if len(steps) == 1:
-        return steps
     runs = _merge_neighbours(steps)
-    if len(runs) == 1:
-        return runs
     edits: list[Step] = []
     at = 0
     while at < len(runs):
@@ -115,8 +111,6 @@ def _merge_neighbours(steps: list[Step]) -> list[Step]:
 
 def _merge_run(run: list[Step]) -> list[Step]:
     """Return the steps of a run as one; as they are, if only insertions and deletions are mixed."""
-    if len(run) == 1:
-        return run
     operations = {step.operation for step in run}
     if operations == {INSERT, DELETE}:
         return run
@@ -162,7 +156,8 @@ def _is_exchange(first: Step, last: Step, source: str, target: str, *, transpose
 def is_swap(there: tuple[str, str], back: tuple[str, str]) -> bool:
     """Return whether two substitutions exchange their strings.
 
-    If all strings have two or more characters, each may change by one character.
+    there, back: the source of one and the target of the other. If all strings have two or more
+    characters, each may change by one character.
 
     >>> is_swap(("小王", "小王"), ("老李", "李")), is_swap(("小王", "小张"), ("老李", "老李"))
     (False, True)

@@ -142,10 +142,9 @@ def _find_run_kind(kind: int, operation: int) -> int:
 
     Insertions with deletions, INSERT | DELETE, are not merged, so that each of their orders counts.
     """
-    together = kind | operation
-    if together == operation:
+    if kind in (0, operation):
         return operation
-    return SUBSTITUTE if together & SUBSTITUTE else INSERT | DELETE
+    return SUBSTITUTE if (kind | operation) & SUBSTITUTE else INSERT | DELETE
 
 
 @compiled

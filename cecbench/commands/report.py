@@ -169,6 +169,7 @@ def _compare_pairs(groups: Sequence[Sequence[_Side]]) -> list[dict[str, Any]]:
 
 def _make_paper_table(groups: Sequence[Sequence[_Side]], pairs: Sequence[Mapping[str, Any]]) -> str:
     """Return a table in Markdown: one line a system, four columns a benchmark."""
+    # by the paths of two runs, in any order
     p_values = {frozenset((p["first"], p["second"])): p["p_holm"] for p in pairs if "p_holm" in p}
     sides = [side for group in groups for side in group]
     names = [name for _, name in name_runs([side.run for side in sides])]
@@ -193,7 +194,10 @@ def _make_paper_table(groups: Sequence[Sequence[_Side]], pairs: Sequence[Mapping
 def _make_cells(
     group: Sequence[_Side], p_values: Mapping[frozenset[str], float]
 ) -> Iterator[list[Markdown]]:
-    """Yield the cells of each system on a benchmark, the best P, R and F in bold."""
+    """Yield the cells of each system on a benchmark, the best P, R and F in bold.
+
+    p_values: by the paths of two runs; an F that differs significantly from the best has a mark.
+    """
     best = [max(side.percentages[at] or 0.0 for side in group) for at in range(3)]
     winner = max(group, key=lambda side: side.percentages[2] or 0.0)
     for side in group:

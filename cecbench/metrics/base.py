@@ -21,8 +21,6 @@ from cecdata.common.settings import option
 
 def _revert_unequal(rows: Sequence[Row]) -> list[Row]:
     """Return rows whose target fits; a prediction of another length becomes its source."""
-    if not any_length_differs(rows):
-        return list(rows)
     return [
         row if len(row.prediction) == len(row.source) else row._replace(prediction=row.source)
         for row in rows

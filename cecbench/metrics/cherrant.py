@@ -56,8 +56,9 @@ def compare_types(
     meant = {key for edit in reference if edit.kind != "noop" for key in LEVELS["cs"](edit)}
     hits, missed, wrong = Counter[str](), Counter[str](), Counter[str]()  # by type
     for edit in reference:
-        (key,) = LEVELS["cs"](edit)
-        (hits if key in said else missed)[edit.kind[0]] += 1
+        (key,) = LEVELS["cs"](edit)  # there is one
+        outcome = hits if key in said else missed
+        outcome[edit.kind[0]] += 1
     for edit in hypothesis:
         (key,) = LEVELS["cs"](edit)
         wrong[edit.kind[0]] += key not in meant

@@ -152,7 +152,10 @@ def _cut_first_turn(text: str) -> str:
 
 
 def _choose_candidate(answer: str, source: str) -> str | None:
-    """Return the one candidate; "" where nothing is near the source, None if several are."""
+    """Return the candidate; "" where nothing is near the source, None if it cannot be decided.
+
+    Of several that change the source, the last one is it if the text before calls it final.
+    """
     parts = _split_answer(answer, source)
     candidates = [
         (number, text) for number, part in enumerate(parts) for text in _find_nearest(part, source)

@@ -139,11 +139,10 @@ def match_rows(
             _refuse_ids(predictions, unknown, rows, path)
             _refuse_others(predictions, [known[p.id] for p in predictions if p.id], path)
             return "id", {p.id: p for p in predictions if p.id is not None}
-    in_step = len(predictions) == len(rows)
-    if in_step and all(
-        p.source in (None, row.source) for p, row in zip(predictions, rows, strict=True)
-    ):
-        return "order", {row.id: p for p, row in zip(predictions, rows, strict=True)}
+    if len(predictions) == len(rows):
+        pairs = list(zip(predictions, rows, strict=True))
+        if all(p.source in (None, row.source) for p, row in pairs):
+            return "order", {row.id: p for p, row in pairs}
     if predictions[0].source is not None:
         return "source", _match_by_source(predictions, rows, path)
     raise InputError(

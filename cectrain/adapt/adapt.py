@@ -113,7 +113,7 @@ def _learn(text: FieldText, out: Path, *, policy: bool) -> Report:
         tables = make_tables(mixture.make_model(weights, "field"))
         trial = trial_of_base.result()
     candidates = {NGRAMS: FieldProposer(COMBINED, tables, base, weights=base.weights)}
-    trained = train_policy(text, left_out, out / WORK / _name(text)) if policy else None
+    trained = train_policy(text, left_out, out / WORK / _name_model(text)) if policy else None
     if trained:
         name = f"{COMBINED}:{trained}"
         candidates[BOTH] = FieldProposer(name, tables, base, weights=base.weights)
@@ -128,7 +128,7 @@ def _learn(text: FieldText, out: Path, *, policy: bool) -> Report:
         write_field(out, None, None, None, text.count, facts)
     else:
         counts.add(sorted(set(held_out) - suspected))
-        ngrams = replace(counts.make_model(), name=_name(text), share=share)
+        ngrams = replace(counts.make_model(), name=_name_model(text), share=share)
         fitted = candidates[used].weights._replace(least=threshold)
         write_field(out, ngrams, trained if used == BOTH else None, fitted, text.count, facts)
     shutil.rmtree(out / WORK, ignore_errors=True)
@@ -243,7 +243,7 @@ def choose_parts(scores: Mapping[str, Score]) -> str:
     return [name for name, f1 in safe.items() if f1 >= max(safe.values()) - MARGIN][-1]
 
 
-def _name(text: FieldText) -> str:
+def _name_model(text: FieldText) -> str:
     """Return the name of a field's n-grams, which differs where its text does."""
     digest = sha256()
     for block in text.read_blocks():

@@ -27,8 +27,10 @@ _TOKENS = 2048  # about so many in a forward pass: more cost memory and are no f
 class Tokens:
     """The tokens of a policy of the built-in kind: characters, placeholders, bytes for the rest.
 
-    document: the text of `tokenizer.json`. Raises ValueError, KeyError or TypeError where it is
-    damaged or that of another kind.
+    document: the text of `tokenizer.json`. source, target, end: the tokens before a question,
+    before its answer and behind it. characters: the tokens of single characters. special: the
+    pattern of special tokens. Raises ValueError, KeyError or TypeError where it is damaged or that
+    of another kind.
     """
 
     def __init__(self, document: str | bytes) -> None:

@@ -78,8 +78,6 @@ class Plain:
             matches = left_out.finditer(plain.text)
             plain = plain.apply_changes((*match.span(), "") for match in matches)
         forms = [match.start() for match in _FORMS.finditer(plain.text) if _decode_form(match[0])]
-        if not forms and not plain.fixed:
-            return plain
         characters = list(plain.text)
         for at in forms:
             characters[at] = _decode_form(plain.text[at])
@@ -143,8 +141,6 @@ class Plain:
         """Return a target with what the source has between the characters of the span."""
         gaps = zip(self.ends[start:end], self.begins[start + 1 : end], strict=False)
         between = [self.source[low:high] for low, high in gaps]
-        if not any(between):
-            return target
         if len(target) != end - start:
             return target + "".join(between)
         pairs = zip(target, [*between, ""], strict=True)
@@ -171,11 +167,8 @@ def stand_in(character: str, unread: Callable[[str], Sequence[bool]]) -> str:
 
 def put_stand_ins(text: str, unread: Callable[[str], Sequence[bool]]) -> str:
     """Return a text as a model reads it."""
-    marks = unread(text)
-    if not any(marks):
-        return text
-    pairs = zip(text, marks, strict=True)
-    return "".join(stand_in(character, unread) if mark else character for character, mark in pairs)
+    pairs = zip(text, unread(text), strict=True)
+    return "".join(stand_in(sign, unread) if is_unread else sign for sign, is_unread in pairs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,11 +73,12 @@ def is_equal_spelling(text: str, start: int, end: int, target: str) -> bool:
     if len(target) != end - start:
         return False
     changed = text[:start] + target + text[end:]
-    for word, spelling in _map_spellings().get(_find_difference(text[start:end], target), ()):
-        for first in range(max(0, end - len(word)), start + 1):
-            if text.startswith(word, first) and changed.startswith(spelling, first):
-                return True
-    return False
+    difference = _find_difference(text[start:end], target)
+    return any(
+        text.startswith(word, first) and changed.startswith(spelling, first)
+        for word, spelling in _map_spellings().get(difference, ())
+        for first in range(max(0, end - len(word)), start + 1)  # where the word may begin
+    )
 
 
 @cache

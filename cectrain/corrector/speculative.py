@@ -301,7 +301,7 @@ def _move_on(branch: _Branch, verdict: _Verdict) -> _Branch:
     place, skipped = branch.place + len(tokens), -1
     if verdict.rejected:
         old = place - 1  # of the rejected token
-        if tokens[-1] in source[old + 1 : old + 2]:
+        if tokens[-1] in source[old + 1 : old + 2]:  # the next token of the source, if any
             place = old + 2  # the rejected token was deleted
         elif len(tokens) == 1 and tokens[-1] == branch.skipped:
             place = old  # the token before it was inserted, not replaced

@@ -71,7 +71,10 @@ def _find_column(names: Sequence[str], column: str) -> int:
 
 
 def find_values(source: str, column: str) -> Iterator[Passage]:
-    """Yield the texts under a key of JSON lines. Raises InputError for a line that is no object."""
+    """Yield the texts under a key of JSON lines; raise InputError for a line that is no object.
+
+    An object is decoded key by key, because the places of its values are needed.
+    """
     decoder = json.JSONDecoder()
     for number, line in enumerate(re.finditer(r"[^\n]*\S[^\n]*", source)):
         at, keys = line.start() + line[0].find("{") + 1, list[str]()

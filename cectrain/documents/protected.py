@@ -30,9 +30,11 @@ def find_word(source: str, edit: Edit) -> str:
         return edit.source
     before = _BEFORE.search(source[max(0, edit.start - _NEAR) : edit.start])
     after = _AFTER.match(source, edit.end, edit.end + _NEAR)
-    if before and after and edit.target + after[1] in read_lexicon():
-        before = before if before[1] + edit.target in read_lexicon() else None
-    return before[1] + edit.source if before else edit.source + (after[1] if after else "")
+    if before and after and before[1] + edit.target not in read_lexicon():
+        before = None if edit.target + after[1] in read_lexicon() else before
+    if before:
+        return before[1] + edit.source
+    return edit.source + (after[1] if after else "")
 
 
 def keep_word(path: Path, word: str) -> None:

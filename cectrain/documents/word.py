@@ -66,7 +66,10 @@ class WordDocument:
         }
         self._texts: list[tuple[int, Element]] = []  # where each begins in the source
         self._paragraphs: list[list[tuple[int, int] | str]] = []  # as `join_parts` takes them
-        texts: list[str] = []
+        self.source = "".join(self._read_paragraphs())
+
+    def _read_paragraphs(self) -> Iterator[str]:
+        """Yield the texts of the source, and note where they are."""
         end = 0
         for paragraph in chain.from_iterable(map(_list_paragraphs, self._roots.values())):
             spans: list[tuple[int, int] | str] = []
@@ -77,11 +80,10 @@ class WordDocument:
                 else:
                     spans.append((start, end))
                     self._texts.append((start, element))
-                texts.append(text)
+                yield text
             self._paragraphs.append(spans)
-            texts.append("\n")
+            yield "\n"
             end += 1
-        self.source = "".join(texts)
 
     def passages(self) -> Iterator[Passage]:
         """Yield the paragraphs, those of headers, notes and text boxes too."""

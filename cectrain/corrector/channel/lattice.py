@@ -8,6 +8,10 @@ can be read there, as written or with errors undone; an edge's price is
    the gain of a single edited edge is local. Edges that lose more than a margin are left out.
 2. In `decode.py`, trigrams over the edges that are left: forward and backward sums give the
    posterior of each edit; the best path says which edits belong together.
+
+Kernels that add edges take the number of edges, `used`, and return the new one. `begin` and `last`
+are the span of an edge, `floor` is the least score of the clause with it, and `node` stands for the
+characters so far in the trie of the model's words, -1 where no word begins so.
 """
 
 from __future__ import annotations

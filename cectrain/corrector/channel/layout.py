@@ -199,9 +199,8 @@ def list_guards(
     """
     guard = np.zeros(int(offsets[-1]), np.float32)
     for piece, begin in zip(pieces, offsets[:-1].tolist(), strict=True):
-        if "《" in piece or "“" in piece:
-            for match in _TITLES.finditer(piece):
-                guard[begin + match.start() : begin + match.end()] = title
+        for match in _TITLES.finditer(piece):
+            guard[begin + match.start() : begin + match.end()] = title
     return guard
 
 

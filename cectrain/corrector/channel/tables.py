@@ -1,5 +1,8 @@
 """A channel over the words of an n-gram model, as the arrays that the lattice takes.
 
+A span is a text that an error puts in the place of a whole word, a form is a word without one of
+its characters. Both are found by 64-bit keys in hash tables, which lead to the words meant.
+
 Making them takes seconds, so that those of a file are kept in the user's cache, from where they are
 mapped into memory.
 """
