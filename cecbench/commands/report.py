@@ -169,7 +169,6 @@ def _compare_pairs(groups: Sequence[Sequence[_Side]]) -> list[dict[str, Any]]:
 
 def _make_paper_table(groups: Sequence[Sequence[_Side]], pairs: Sequence[Mapping[str, Any]]) -> str:
     """Return a table in Markdown: one line a system, four columns a benchmark."""
-    # by the paths of two runs, in any order
     p_values = {frozenset((p["first"], p["second"])): p["p_holm"] for p in pairs if "p_holm" in p}
     sides = [side for group in groups for side in group]
     names = [name for _, name in name_runs([side.run for side in sides])]

@@ -105,20 +105,17 @@ class Corrector:
     @property
     def proposer(self) -> Proposer:
         """The model, loaded. Raises InputError where nothing loads."""
-        loaded = self._loaded
-        if loaded is None:
+        if self._loaded is None:
             with loading:
-                loaded = self._loaded = self._loaded or self._load()
-        return loaded
+                if self._loaded is None:  # another thread may have loaded it meanwhile
+                    model, argument = find_model(str(self._model))
+                    self._loaded = model.load(argument, self._settings)
+        return self._loaded
 
     @property
     def least(self) -> float:
         """The least confidence of an edit that is made."""
         return self.proposer.least if self._confidence is None else self._confidence
-
-    def _load(self) -> Proposer:
-        model, argument = find_model(str(self._model))
-        return model.load(argument, self._settings)
 
     def correct(self, texts: str | Iterable[str]) -> list[Correction]:
         """Return one correction a text, in order; a single text gives a list of one.

@@ -70,9 +70,8 @@ def encode_target(policy: Policy, target: str) -> list[int]:
 def end_tokens(model: Any) -> list[int]:
     """Return the tokens that end an answer according to the model's generation config."""
     named = model.generation_config.eos_token_id
-    if named is None:
-        return []
-    return list(named) if isinstance(named, (list, tuple)) else [named]
+    listed = named if isinstance(named, (list, tuple)) else [named]
+    return [token for token in listed if token is not None]
 
 
 def check_context(policy: Policy, longest_source: str, new_tokens: int) -> None:

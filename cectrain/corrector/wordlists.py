@@ -34,8 +34,6 @@ class Phrases:
 
     def find(self, text: str) -> Iterator[tuple[int, int, str]]:
         """Yield the longest phrase that begins at each place, from left to right."""
-        if not self._lengths:
-            return
         for start, first in enumerate(text):
             for size in self._lengths.get(first, ()):
                 end = start + size
