@@ -72,8 +72,3 @@ def add_scoring_options(command: Command) -> Command:
         option = click.option(flag, cls=SectionOption, section="Options of scoring", **keywords)
         command = option(command)
     return command
-
-
-def choose_scoring(values: Mapping[str, object]) -> dict[str, object]:
-    """Return a command's options of scoring, by name."""
-    return {name: values[name] for name in OPTIONS}

@@ -193,10 +193,7 @@ def _make_paper_table(groups: Sequence[Sequence[_Side]], pairs: Sequence[Mapping
 def _make_cells(
     group: Sequence[_Side], p_values: Mapping[frozenset[str], float]
 ) -> Iterator[list[Markdown]]:
-    """Yield the cells of each system on a benchmark, the best P, R and F in bold.
-
-    p_values: by the paths of two runs; an F that differs significantly from the best has a mark.
-    """
+    """Yield each system's cells on a benchmark; `p_values` are by the paths of two runs."""
     best = [max(side.percentages[at] or 0.0 for side in group) for at in range(3)]
     winner = max(group, key=lambda side: side.percentages[2] or 0.0)
     for side in group:

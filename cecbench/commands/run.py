@@ -15,6 +15,7 @@ from cecbench.commands.list import DATA
 from cecbench.metrics.base import describe_behaviour
 from cecbench.results import RunScore
 from cecbench.run import Settings, evaluate
+from cecbench.scorers import OPTIONS
 from cecbench.systems.base import STATUSES
 from cecbench.systems.table import parse_spec
 from cecdata.common.command_group import SectionCommand
@@ -80,7 +81,7 @@ def run(
         out=out,
         data=data,
         scorer=scorer,
-        scoring=options.choose_scoring(arguments),
+        scoring={name: arguments[name] for name in OPTIONS},
         allow_missing=allow_missing,
         overwrite=overwrite,
         limit=limit,
@@ -133,16 +134,16 @@ def describe_parts(values: RunScore) -> Iterator[str]:
         counts = f"{clean['changed']} of {clean['sentences']}"
         rate = format_percent(clean["over_correction_rate"], unit=" %")
         yield f"  clean sentences changed: {counts} ({rate})"
-    yield from _list_parts("by category", parts["category"])
+    yield from _list_categories(parts["category"])
     if matched := values["system_identity"].get("matched_by"):
         yield f"predictions and rows were matched by {matched}"
 
 
-def _list_parts(title: str, parts: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the lines of a table of parts, with the number of sentences, P, R and F."""
+def _list_categories(parts: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the lines of a table by category, with the number of sentences, P, R and F."""
     if not parts:
         return
-    yield f"  {title:<30} {'n':>6} {'P':>7} {'R':>7} {'F':>7}"
+    yield f"  {'by category':<30} {'n':>6} {'P':>7} {'R':>7} {'F':>7}"
     for name, part in parts.items():
         numbers = " ".join(f"{format_percent(part[rate]):>7}" for rate in "prf")
         yield f"    {name:<28} {part['sentences']:>6} {numbers}"

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import click
 
-from cecbench.commands.options import add_scoring_options, choose_scoring
+from cecbench.commands.options import add_scoring_options
 from cecbench.metrics.base import Report, describe_behaviour
 from cecbench.results import name_in_signature
-from cecbench.scorers import score_file
+from cecbench.scorers import OPTIONS, score_file
 from cecdata.common.command_group import SectionCommand
 
 
@@ -35,7 +35,7 @@ def score(
 
     The columns of a table have this order, unless its first line names them.
     """
-    options = choose_scoring(arguments)
+    options = {name: arguments[name] for name in OPTIONS}
     name = name_in_signature(file) if benchmark is None else benchmark
     values = score_file(file, scorer, options=options, benchmark=name)
     if as_json:

@@ -26,7 +26,10 @@ def find_dialogues(source: str) -> Iterator[Passage]:
 
 
 def _join_cues(source: str, cues: Iterable[re.Match[str]]) -> Iterator[Passage]:
-    """Yield cues up to one that ends a sentence as one passage, but the first of too many alone."""
+    """Yield cues up to one that ends a sentence as one passage.
+
+    Of more than `_MOST` without an end, the first ones are passages of their own.
+    """
     waiting: list[Parts] = []
     for cue in cues:
         start = cue.start("text")

@@ -129,16 +129,16 @@ class Server:
         self._socket.close()
 
     async def _correct(self, request: Request) -> Response:
-        return await self._work(
-            request, "application/json", lambda body: partial(self._answer, *_read_request(body))
-        )
+        def prepare(body: bytes) -> _Work:
+            return partial(self._answer, *_read_request(body))
+
+        return await self._work(request, "application/json", prepare)
 
     async def _correct_file(self, request: Request) -> Response:
-        return await self._work(
-            request,
-            "application/octet-stream",
-            lambda body: partial(self._write_file, *self._read_query(request), body),
-        )
+        def prepare(body: bytes) -> _Work:
+            return partial(self._write_file, *self._read_query(request), body)
+
+        return await self._work(request, "application/octet-stream", prepare)
 
     def _read_query(self, request: Request) -> tuple[str, Reading, dict[str, Any]]:
         """Return the name of a file, how it is read, and its arguments for `Corrector.also`.

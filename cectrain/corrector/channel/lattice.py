@@ -33,7 +33,10 @@ AGAIN = np.float32(6.0)  # nats that the second error in a term costs less than 
 
 @inlined
 def log_prob_of_pair(lm, left, right):
-    """Return log P(right | left)."""
+    """Return log P(right | left).
+
+    The two lowest bytes of a bigram are minus log P, then minus its back-off, in steps.
+    """
     at = find_bigram(lm.bigrams, lm.bigram_marks, lm.bigram_shift, left, right)
     if at >= 0:
         value = -_STEP * np.float32((lm.bigrams[at] >> BYTE) & LOWER)
