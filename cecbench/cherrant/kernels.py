@@ -187,13 +187,13 @@ def find_paths(
     kind, run, newest = 0, 1, 1
     i, j, arriving = n, m, True
     while True:
-        if arriving:
-            if operations[i, j] == MATCH:
+        if arriving:  # in cell (i, j), by the first `depth` steps on the stack
+            if operations[i, j] == MATCH:  # which ends a run
                 newest += 1
                 run, kind = newest, 0
             while operations[i, j] == MATCH:
                 i, j = i - 1, j - 1
-            if i == 0 and j == 0:
+            if i == 0 and j == 0:  # the path is whole
                 if count > 0 and used + depth > limit:
                     return steps[:used], lengths[:count], True
                 for back in range(depth):
@@ -207,7 +207,7 @@ def find_paths(
                 place[0], place[1], place[2] = i, j, operations[i, j]
                 place[3], place[4] = kind, run
                 depth += 1
-        while depth > 0 and places[depth - 1, 2] == 0:
+        while depth > 0 and places[depth - 1, 2] == 0:  # back to where an operation remains
             depth -= 1
         if depth == 0:
             return steps[:used], lengths[:count], False
@@ -217,12 +217,12 @@ def find_paths(
         width = widths[i, j] if operation == TRANSPOSE else 1
         i, j = _step_back(stack[depth - 1], operation, width, i, j)
         arriving = True
-        if operation == TRANSPOSE:
+        if operation == TRANSPOSE:  # which merges with no other
             newest += 1
             run, kind = newest, 0
             continue
         kind = _find_run_kind(kind, operation)
-        if kind != INSERT | DELETE:
+        if kind != INSERT | DELETE:  # the run may have come here in another order already
             way = 0 if kind == INSERT else (1 if kind == DELETE else 2)
             arriving = visited[i, j, way] != run
             visited[i, j, way] = run

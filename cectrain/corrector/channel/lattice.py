@@ -108,11 +108,10 @@ def _add_names(clause, begin, used):
     last = begin
     while last < min(n, begin + MOST_WORD) and kinds[points[last]] & FOREIGN:
         last += 1
-    inside = begin > 0 and kinds[points[begin - 1]] & FOREIGN
-    if last >= begin + 3 and not inside:
-        used = add_edge(
-            work, used, begin, last, 0, base + np.float32(FOREIGN_SIGN * (last - begin))
-        )
+    is_inside = begin > 0 and kinds[points[begin - 1]] & FOREIGN  # of a longer such name
+    if last >= begin + 3 and not is_inside:
+        price = base + np.float32(FOREIGN_SIGN * (last - begin))
+        used = add_edge(work, used, begin, last, 0, price)
     return used
 
 
@@ -160,8 +159,8 @@ def score_observed(length, lm, work, used):
 
 @called
 def fill_bounds(length, lm, work):
-    """Fill `ahead` and `rest`, upper bounds of the best scores before and after each place, and
-    `leave` and `enter`, those beside a word that is in no bigram, as a term.
+    """Fill `ahead` and `rest`, upper bounds of what words as written score before and after each
+    place, and `leave` and `enter`, the same beside a word that is in no bigram, as a term.
     """
     for place in range(length + 1):
         work.ahead[place] = work.leave[place] = np.float32(0.0) if place == 0 else LOW
@@ -210,18 +209,18 @@ def _add_one_error(clause, begin, place, node, floor, used):
     points, channel = clause.points, clause.channel
     weight = np.float32(clause.settings.channel)
     cost = np.float32(clause.settings.error) + clause.work.guard[place]
-    slot = channel.slot[points[place]]
+    slot = channel.slot[points[place]]  # the row of what the character may stand for, plus 1
     if slot:
-        low = channel.bounds[slot - 1]
-        for k in range(low, channel.ends[slot - 1]):
-            to = next_node(clause.lm, node, channel.right[k])
-            if to < 0:
+        first = channel.bounds[slot - 1]
+        for k in range(first, channel.ends[slot - 1]):
+            right_node = next_node(clause.lm, node, channel.right[k])
+            if right_node < 0:
                 continue
             price = weight * channel.log_prob[k] - cost
-            used = _add_unchanged(clause, begin, place + 1, to, price, floor, used)
-            if k < low + SECOND:
-                used = _add_two_errors(clause, begin, place + 1, to, price, floor, used)
-    if place > begin and points[place] == points[place - 1]:
+            used = _add_unchanged(clause, begin, place + 1, right_node, price, floor, used)
+            if k < first + SECOND:
+                used = _add_two_errors(clause, begin, place + 1, right_node, price, floor, used)
+    if place > begin and points[place] == points[place - 1]:  # written twice
         twice = np.float32(weight * channel.repeated - cost)
         used = _add_unchanged(clause, begin, place + 1, node, twice, floor, used)
     return used
@@ -235,13 +234,13 @@ def _add_two_errors(clause, begin, place, node, price, floor, used):
     while place < len(points) and place < begin + MOST_WORD:
         slot = channel.slot[points[place]]
         if slot:
-            low = channel.bounds[slot - 1]
-            for k in range(low, min(channel.ends[slot - 1], low + SECOND)):
-                to = next_node(lm, node, channel.right[k])
-                if to >= 0:
+            first = channel.bounds[slot - 1]
+            for k in range(first, min(channel.ends[slot - 1], first + SECOND)):
+                right_node = next_node(lm, node, channel.right[k])
+                if right_node >= 0:
                     total = price + weight * channel.log_prob[k] - cost
                     total -= clause.work.guard[place]
-                    used = _add_unchanged(clause, begin, place + 1, to, total, floor, used)
+                    used = _add_unchanged(clause, begin, place + 1, right_node, total, floor, used)
         node = next_node(lm, node, points[place])
         if node < 0:
             break
