@@ -210,8 +210,7 @@ def _read_weight(tensors: Mapping[str, Array], name: str, *shape: int) -> Floats
 def _apply_gate(gate: Floats, value: Floats) -> Floats:
     """Return SiLU(gate) · value, where SiLU(x) is x / (1 + e^-x)."""
     with np.errstate(over="ignore"):  # e^89 and above is infinite, and the quotient 0
-        gated: Floats = gate / (1 + np.exp(-gate)) * value
-    return gated
+        return gate / (1 + np.exp(-gate)) * value
 
 
 def _apply_softmax(score: Floats) -> Floats:

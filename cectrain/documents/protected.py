@@ -18,10 +18,9 @@ _BEFORE, _AFTER = re.compile(rf"([{HAN}]){_MARKUP}\Z"), re.compile(rf"{_MARKUP}(
 
 
 def find_word(source: str, edit: Edit) -> str:
-    """Return the word that an edit would change: a single character with the one before it.
+    """Return the word that an edit would change: a single character with the one before or after.
 
-    It is that with the one after it where only this one and the correction are a word of the
-    lexicon, or where there is none before.
+    The one after it is taken where the correction is a word of the lexicon with that one only.
 
     >>> edit = Edit(start=2, end=3, source="鲜", target="先", confidence=0.9)
     >>> find_word("日优鲜", edit), find_word("\\n*鲜*果", edit), find_word("让她鲜后", edit)
