@@ -158,8 +158,7 @@ class CombinedProposer(Proposer):
         """Return what is known of the changes judged, before a language model judges them."""
         likely = [find_likely(reading) for reading in readings]
         judged = self._choose_likeliest(pieces, likely)
-        proposed: list[dict[Change, float]] = [{} for _ in pieces]
-        estimates = proposed  # none either
+        proposed = estimates = [dict[Change, float]() for _ in pieces]
         if self.rescorer is not None:
             proposed, estimates = self._propose_freely(self.rescorer, pieces, judged, readings)
         scored = [[*changes, *free] for changes, free in zip(judged, proposed, strict=True)]

@@ -210,7 +210,8 @@ def _read_weight(tensors: Mapping[str, Array], name: str, *shape: int) -> Floats
 def _apply_gate(gate: Floats, value: Floats) -> Floats:
     """Return SiLU(gate) · value, where SiLU(x) is x / (1 + e^-x)."""
     with np.errstate(over="ignore"):  # e^89 and above is infinite, and the quotient 0
-        return gate / (1 + np.exp(-gate)) * value
+        gated: Floats = gate / (1 + np.exp(-gate)) * value
+    return gated
 
 
 def _apply_softmax(score: Floats) -> Floats:

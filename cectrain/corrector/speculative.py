@@ -143,20 +143,20 @@ def _start(
     prompts: Sequence[Sequence[int]], drafts: Sequence[Sequence[int]], size: int
 ) -> list[_Branch]:
     """Return a branch for each prompt, with the numbers of its candidates and its whole draft."""
-    branches = []
-    for row, (prompt, draft) in enumerate(zip(prompts, drafts, strict=True)):
-        members = list(range(row * size, (row + 1) * size))
-        branches.append(_Branch(row, list(prompt), draft, window=len(draft), members=members))
-    return branches
+    members = [list(range(first, first + size)) for first in range(0, len(prompts) * size, size)]
+    return [
+        _Branch(row, list(prompt), draft, window=len(draft), members=members[row])
+        for row, (prompt, draft) in enumerate(zip(prompts, drafts, strict=True))
+    ]
 
 
 def _write_branches(
     model: Any,
     branches: list[_Branch],
-    size: int,
-    end: int,
-    ends: frozenset[int],
-    longest: int,
+    size: int,  # candidates of a branch
+    end: int,  # the token behind a draft
+    ends: frozenset[int],  # tokens that end a candidate
+    longest: int,  # most tokens of a candidate
     sampling: tuple[float | None, float],  # temperature and top_p
 ) -> list[Written]:
     """Return the candidates of all branches, which split where candidates differ."""

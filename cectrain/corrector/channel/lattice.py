@@ -407,7 +407,7 @@ def _reaches_floor(clause, begin, last, word, price, floor):
         return False
     if last == len(clause.points):
         return True
-    least = floor - price - best
+    least = floor - price - best  # what the words after this one must score
     for right in range(work.first[last], work.first[last + 1]):
         after = work.price[right] + work.after[right]
         near = after + lm.most[work.word[right]] >= least

@@ -129,7 +129,7 @@ def _add_forms(channel: ChannelArrays, words: Ints, chance: float) -> ChannelArr
 def _index_terms(channel: ChannelArrays, terms: Ints) -> ChannelArrays:
     """Return the channel with these words as terms, found by each of three characters."""
     term, place = np.nonzero(channel.word_points[terms, :3])  # at most two characters are wrong
-    # as `ChannelArrays` numbers the rows of `term_bounds`
+    # three rows for each character, by its place in the terms
     row = 3 * channel.slot[channel.word_points[terms[term], place]] + place
     order = np.argsort(row, kind="stable")
     return channel._replace(
