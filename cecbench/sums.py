@@ -125,15 +125,9 @@ class Breakdown:
     def as_dict(self) -> dict[str, object]:
         """Return the scores by category of error, and the share of clean sentences changed."""
         rate = self._changed / self._clean if self._clean else None
-        return {
-            "measure": self._scorer.headline,
-            "category": self._score_categories(),
-            "clean": {
-                "sentences": self._clean,
-                "changed": self._changed,
-                "over_correction_rate": rate,
-            },
-        }
+        clean = {"sentences": self._clean, "changed": self._changed, "over_correction_rate": rate}
+        categories = self._score_categories()
+        return {"measure": self._scorer.headline, "category": categories, "clean": clean}
 
     def _score_categories(self) -> dict[str, object]:
         """Return counts, P, R and F of each category that has sentences, as fractions."""

@@ -200,14 +200,10 @@ def _read_shards(folder: Path) -> Dataset:
             "with --holdout above 0, or a file"
         )
     rows = _check_rows(READERS["parquet"](paths, "validation"), folder)
-    return Dataset(
-        "synthetic-validation",
-        rows,
-        hash_files(paths),
-        "see the dataset card of the shards",
-        synthetic=True,
-        notes=("synthetic errors: the score does not say how well people's errors are corrected",),
-    )
+    licence = "see the dataset card of the shards"
+    notes = ("synthetic errors: the score does not say how well people's errors are corrected",)
+    name, digest = "synthetic-validation", hash_files(paths)
+    return Dataset(name, rows, digest, licence, synthetic=True, notes=notes)
 
 
 def _check_rows(rows: Iterator[Example], path: Path) -> tuple[Example, ...]:

@@ -153,6 +153,7 @@ class ApiSystem:
             wait([f for f in answers.values() if not f.cancelled()], _PATIENCE_S)
 
     def _answer(self, source: str) -> Answer:
+        """Return the answer that is on disk, or else ask the endpoint, and keep what it answers."""
         body = self._make_request(source)
         name = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
         entry = self._cache.get("reply", name) if self._cache else None

@@ -191,7 +191,7 @@ class FieldCounts:
 
 
 def choose_steps(sentences: int) -> int:
-    """Return the supervised steps for a text of this size.
+    """Return the supervised steps for a text: 40 for each time that 100 sentences are doubled.
 
     >>> [choose_steps(count) for count in (100, 400, 3_000, 22_000, 1_000_000)]
     [40, 80, 196, 311, 400]

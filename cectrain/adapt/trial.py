@@ -66,12 +66,11 @@ class Trial:
             apply_edits(c.source, [edit for edit in c.edits if edit.confidence >= threshold])
             for c in corrections
         ]
-        of_sources, of_targets = answers[: len(self.pairs)], answers[len(self.pairs) :]
-        rows = list(zip(self.pairs, of_sources, strict=True))
+        corrected, kept = answers[: len(self.pairs)], answers[len(self.pairs) :]
+        rows = list(zip(self.pairs, corrected, strict=True))
         right = sum(source != target == answer for (source, target), answer in rows)
         changed = sum(answer != source for (source, _), answer in rows)
         erroneous = sum(source != target for source, target in self.pairs)
         f1 = 2 * right / max(1, changed + erroneous)
-        targets = zip(self.targets, of_targets, strict=True)
-        spoilt = sum(target != answer for target, answer in targets)
+        spoilt = sum(target != answer for target, answer in zip(self.targets, kept, strict=True))
         return Score(f1, spoilt / len(self.targets))

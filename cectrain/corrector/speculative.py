@@ -132,14 +132,14 @@ def write_answers(
     with pause_training(model):
         for start in range(0, len(prompts), at_once):
             rows = slice(start, start + at_once)
-            branches = _start(prompts[rows], drafts[rows], size)
+            branches = _make_branches(prompts[rows], drafts[rows], size)
             written += _write_branches(
                 model, branches, size, end, ends, longest, (temperature, top_p)
             )
     return written
 
 
-def _start(
+def _make_branches(
     prompts: Sequence[Sequence[int]], drafts: Sequence[Sequence[int]], size: int
 ) -> list[_Branch]:
     """Return a branch for each prompt, with the numbers of its candidates and its whole draft."""

@@ -111,15 +111,7 @@ def read_document(name: str, data: bytes, reading: Reading) -> Document:
     """Return the document in the bytes of a file; raise InputError where they are none."""
     from cectrain.documents.document import TextDocument
 
-    name += reading.suffix or ""
-    form = find_format(name) or LINES
-    if reading.column is not None:
-        if (table := _find_by_suffix(name, TABLES)) is None:
-            suffixes = ", ".join(suffix for form in TABLES for suffix in form.suffixes)
-            raise InputError(f"has no columns: --column is for {suffixes}; of a pipe, add --suffix")
-        form = table
-    if form.refusal:
-        raise InputError(form.refusal)
+    form = _choose_format(name + (reading.suffix or ""), reading.column)
     function: Any = getattr(import_module(f"cectrain.documents.{form.module}"), form.function)
     if reading.column is not None:
         function = partial(function, column=reading.column)
@@ -128,16 +120,37 @@ def read_document(name: str, data: bytes, reading: Reading) -> Document:
     if form.is_binary:
         document: Document = function(data)
         return document
+    return TextDocument(*_decode_text(data, reading.encoding), function)
+
+
+def _choose_format(name: str, column: str | None) -> Format:
+    """Return the format of a file with this name, of which a column may be wanted."""
+    form = find_format(name) or LINES
+    if column is not None:
+        if (table := _find_by_suffix(name, TABLES)) is None:
+            suffixes = ", ".join(suffix for form in TABLES for suffix in form.suffixes)
+            raise InputError(f"has no columns: --column is for {suffixes}; of a pipe, add --suffix")
+        form = table
+    if form.refusal:
+        raise InputError(form.refusal)
+    return form
+
+
+def _decode_text(data: bytes, named: str | None) -> tuple[str, str, bytes]:
+    """Return the text in the bytes of a file, its encoding, and its byte order mark.
+
+    named: the encoding where there is no mark; None: the one that the bytes show.
+    """
     mark = next((mark for mark in _MARKS if data.startswith(mark)), b"")
     body = data[len(mark) :]
-    encoding = _MARKS.get(mark) or reading.encoding or find_encoding(body)
+    encoding = _MARKS.get(mark) or named or find_encoding(body)
     try:
         source = body.decode(encoding)
     except UnicodeDecodeError as error:
         raise InputError(f"{explain_unreadable(error)}, or name its encoding") from error
     if source.encode(encoding) != body:
         raise InputError(f"would not stay the same in {encoding}: convert it to UTF-8")
-    return TextDocument(source, encoding, mark, function)
+    return source, encoding, mark
 
 
 def find_encoding(head: bytes) -> str:

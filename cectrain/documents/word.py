@@ -248,12 +248,8 @@ def _write_parts(
     parts: Sequence[tuple[zipfile.ZipInfo, bytes]], roots: Mapping[str, Element]
 ) -> bytes:
     """Return a file in which some parts are others, and the rest is the same byte for byte."""
-    texts = {
-        name: etree.tostring(
-            root.getroottree(), encoding="UTF-8", xml_declaration=True, standalone=True
-        )
-        for name, root in roots.items()
-    }
+    print_xml = partial(etree.tostring, encoding="UTF-8", xml_declaration=True, standalone=True)
+    texts = {name: print_xml(root.getroottree()) for name, root in roots.items()}
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as file:
         for info, part in parts:
