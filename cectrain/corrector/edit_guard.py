@@ -141,7 +141,7 @@ class Plain:
         """Return a target with what the source has between the characters of the span."""
         gaps = zip(self.ends[start:end], self.begins[start + 1 : end], strict=False)
         between = [self.source[low:high] for low, high in gaps]
-        if len(target) != end - start:
+        if len(target) != end - start or not any(between):
             return target + "".join(between)
         pairs = zip(target, [*between, ""], strict=True)
         return "".join(character + left_out for character, left_out in pairs)
