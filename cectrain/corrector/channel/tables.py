@@ -297,18 +297,18 @@ def _number_sounds() -> tuple[Ints, NDArray[np.uint8]]:
 
 
 def list_forms(
-    points: Ints, size: Ints, words: Ints, certain: Collection[str], *, hole: bool = False
+    points: Ints, size: Ints, words: Ints, kept: Collection[str], *, hole: bool = False
 ) -> tuple[Longs, Ints]:
     """Return the keys of words without one of their characters, and the words' numbers.
 
-    Words have two to `LONGEST_FORM` + 1 characters. certain: characters that are never left out.
+    Words have two to `LONGEST_FORM` + 1 characters. kept: characters that are never left out.
     hole: whether `HOLE` stands in the place of the one that is left out.
     """
     keys, numbers = [], []
     for length in range(2, LONGEST_FORM + 2):
         rows = words[size[words] == length]
         for place in range(length):
-            lacking = rows[~np.isin(points[rows, place], [ord(sign) for sign in certain])]
+            lacking = rows[~np.isin(points[rows, place], [ord(sign) for sign in kept])]
             forms = points[lacking]
             forms[:, place] = HOLE
             if not hole:
