@@ -63,7 +63,10 @@ class Place:
         return self.store.uri if self.store else self.out
 
     def write(self, name: str, fill: Fill, check: Fill = lambda _: None, rows: int = 0) -> File:
-        """Write the file `name` whole, and return its sums."""
+        """Write the file `name` whole, and return its sums.
+
+        `fill` writes to a path; `check` raises an error unless what it wrote can be read there.
+        """
         if self.store is None:
             path, tmp = self.find_staged(name), self.root / STATE / "tmp"
             record = durable.write(path, fill, check, tmp=tmp)

@@ -88,7 +88,7 @@ class Read(Step):
     def _write_part(
         self, number: int, numbered: tuple[int, list[Normalised]]
     ) -> tuple[list[File], pa.Table]:
-        """Write one part: its sentences by bucket, and its rejected rows."""
+        """Write one part, its number in the block and its batches: sentences, and rejected rows."""
         part, waiting = numbered
         bad = pa.Table.from_batches([clean.rejected for clean in waiting], REJECTED_ROW)
         runs: list[pa.RecordBatch] = []

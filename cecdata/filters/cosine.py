@@ -65,9 +65,9 @@ def _measure_cosine(pairs: Pairs, config: Config, sentences: int) -> Pairs:
     if policy.encoder is None or not len(pairs.table):
         return pairs
     ids = np.asarray(pairs.column("id"))
-    # a word of random bits for each sentence: those below the bound are in the sample
-    bound = min(int(policy.share * 2.0**64), 2**64 - 1)
-    is_chosen = sample_words(config.seed, ids.view(np.uint64)) < np.uint64(bound)
+    random_bits = np.empty(len(ids), np.uint64)  # in the sample where they are below a bound
+    sample_words(config.seed, ids.view(np.uint64), random_bits)
+    is_chosen = random_bits < np.uint64(min(int(policy.share * 2.0**64), 2**64 - 1))
     chosen, sample = np.flatnonzero(is_chosen), pairs.table
     if len(chosen) < len(sample):
         sample = sample.take(pa.array(chosen))

@@ -86,6 +86,8 @@ class CausalScorer(LanguageModel):
             embeddings.register_forward_hook(lambda *call: call[-1].float())
         limits = _LIMITS_CPU if self.device == "cpu" else _LIMITS_GPU
         self._most_tokens, self._most_bytes = limits
+        # with coarse products, what stands beside a text moves its ratios; alone it is as fast
+        self._most_at_once = 0 if self._mixed else self._most_tokens
         text = self._model.config.get_text_config()
         self._vocabulary = int(text.vocab_size)
         self._begin = _find_first_token(self._tokenizer, name)
@@ -140,16 +142,12 @@ class CausalScorer(LanguageModel):
                 ratios[n] = super().log_ratios_of([text], [listed])[0]
             else:
                 packs += self._cut_packs(n, ids, text, listed, ratios[n])
-        for members in self._batch_passes({n: pack.size for n, pack in enumerate(packs)}):
+        sizes = {n: pack.size for n, pack in enumerate(packs)}
+        for members in _batch_by_size(sizes, self._most_at_once):
             batch = [packs[n] for n in members]
             for pack, values in zip(batch, self._judge_packs(batch), strict=True):
                 ratios[pack.text][pack.places] = values
         return ratios
-
-    def _batch_passes(self, sizes: Mapping[int, int]) -> Iterator[list[int]]:
-        """Yield the numbers of rows that are read at once, by the tokens of each."""
-        # with coarse products, what stands beside a text moves its ratios; alone it is as fast
-        return _batch_by_size(sizes, 0 if self._mixed else self._most_tokens)
 
     def estimate_ratios(
         self, texts: Sequence[str], changes: Sequence[Sequence[Change]]
@@ -163,7 +161,7 @@ class CausalScorer(LanguageModel):
             for n, ids in rows.items()
             if 1 < len(ids) <= self._longest and self._unknown not in ids[1:]
         }
-        for members in self._batch_passes(readable):
+        for members in _batch_by_size(readable, self._most_at_once):
             scored: list[tuple[int, int, int]] = []  # row, place and the token behind it
             # number of the text and of the change; in `scored`, its token and those it replaces
             compared: list[tuple[int, int, int, slice]] = []

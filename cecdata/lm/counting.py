@@ -141,7 +141,7 @@ def remove_words(model: Ngrams, left_out: NDArray[np.bool_]) -> Ngrams:
 
 def find_discounts(counts: Doubles) -> Doubles:
     """Return the modified Kneser-Ney discount of each count; 0.5 to 1.5 where text is too small."""
-    n = [float((counts == k).sum()) for k in range(1, 5)]
+    n = [float((counts == k).sum()) for k in range(1, 5)]  # n-grams that occur k times
     if min(n) == 0:
         by_count = [0.5, 1.0, 1.5]
     else:

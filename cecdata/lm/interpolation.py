@@ -50,8 +50,9 @@ class _Numbered:
 
     def look_up_pairs(self, keys: Longs) -> Doubles:
         """Return [log P of the second word after the first, back-off] of each pair, [2, N]."""
-        alone = self.backoff[keys // self.size] + self.log_prob[keys % self.size]
-        return _look_up(self.pairs, self.pair_values, keys, np.stack([alone, 0 * alone]))
+        backed_off = self.backoff[keys // self.size] + self.log_prob[keys % self.size]
+        defaults = np.stack([backed_off, np.zeros(len(keys))])
+        return _look_up(self.pairs, self.pair_values, keys, defaults)
 
     def look_up_triples(self, keys: Longs, backed_off: Doubles) -> Doubles:
         """Return log P of the third word of each triple, `backed_off` for those it does not list.

@@ -179,7 +179,7 @@ class Perturber:
 
     def _make_edits(self, out: Output, edits: int) -> pa.Array:
         """Return the first `edits` edits of an output as a list for each of its pairs."""
-        texts = self.tables.column
+        texts = self.tables.texts
         return build_edits(
             out.edits,
             out.start[:edits],

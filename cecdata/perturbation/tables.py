@@ -37,9 +37,8 @@ class Compiled:
     arrays: Tables
     operators: tuple[str, ...]
     kinds: tuple[str, ...]
-    # [T + T']; row s is the character of slot s, row 0 the empty string; spans come last
-    texts: tuple[str, ...]
-    column: pa.StringArray  # the same, for the columns of edits
+    # [T + T'] for the columns of edits: row s is the character of slot s, 0 is empty; spans last
+    texts: pa.StringArray
     sha256: dict[str, str]  # of each operator's confusion set, and of the language model
     costs: tuple[Cost, ...]  # of one edit, by operator
 
@@ -106,13 +105,11 @@ def compile_tables(operators: Sequence[Operator], characters: Sequence[str]) -> 
         spans=spans,
         model=make_empty_language(),
     )
-    all_texts = (*texts, *span_texts)
     return Compiled(
         arrays,
         operators=tuple(operator.name for operator in operators),
         kinds=kinds,
-        texts=all_texts,
-        column=pa.array(all_texts, pa.string()),
+        texts=pa.array((*texts, *span_texts), pa.string()),
         sha256={
             operator.name: span_hashes.get(operator.name)
             or _hash_set(columns, text_table[row_of], kinds)

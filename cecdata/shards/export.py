@@ -170,7 +170,7 @@ def _write_table(path: Path, form: str, dataset: Dataset, split: str, template: 
 
 
 def _read_rows(dataset: Dataset, split: str) -> Iterator[pl.DataFrame]:
-    for frame, _ in dataset.scan_shards(split):
+    for frame in dataset.scan_shards(split):
         for batch in frame.collect().iter_slices(_BATCH):
             advance_bar("export", len(batch), dataset.rows(split))
             yield batch

@@ -79,15 +79,15 @@ class Dataset:
         import polars as pl
 
         empty = pl.LazyFrame(pl.from_arrow(PAIR.empty_table()))
-        return pl.concat([empty, *(frame for frame, _ in self.scan_shards(split))])
+        return pl.concat([empty, *self.scan_shards(split)])
 
-    def scan_shards(self, split: str) -> Iterator[tuple[pl.LazyFrame, int]]:
-        """Yield each shard of a split as a lazy frame, with its number of pairs; hashed first."""
+    def scan_shards(self, split: str) -> Iterator[pl.LazyFrame]:
+        """Yield each shard of a split as a lazy frame, when it has been hashed."""
         import polars as pl
 
         for record in self._records(split):
             self._check_hash(record)
-            yield pl.scan_parquet(self.path / record.path, glob=False), record.rows
+            yield pl.scan_parquet(self.path / record.path, glob=False)
 
     def batches(
         self, split: str, columns: Sequence[str] | None = None, rows: int = 65_536

@@ -8,13 +8,12 @@ draw is a pure function of (seed, id, copy, purpose, index). Sets of operators a
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from cecdata import lm
 from cecdata.common.kernels import entry_with, inlined
 from cecdata.perturbation.kernel import edit, positions
 from cecdata.perturbation.kernel.fluency import read_words, redraw_edits
-from cecdata.perturbation.kernel.layout import Draws, Output, Scratch, Sentences, Tables
+from cecdata.perturbation.kernel.layout import Draws, Longs, Output, Scratch, Sentences, Tables
 from cecdata.perturbation.kernel.positions import draw, draw_fraction
 from cecdata.perturbation.kernel.scan import apply_protection, find_heads, mark_spans, read_sentence
 
@@ -211,15 +210,8 @@ def add_to_histogram(text: Sentences, tables: Tables, priors, scratch: Scratch, 
                 histogram[o, length, count] += np.int64(_SENTENCE * (priors[o] / total) + 0.5)
 
 
-def sample_words(seed: int, ids: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Return a uniform 64-bit word for each id, [N], by which sentences are sampled."""
-    words = np.empty(len(ids), np.uint64)
-    _write_words(seed, ids, words)
-    return words
-
-
 @entry_with(lm)
-def _write_words(seed, ids, words):
-    """Write the random word by which each sentence is sampled, that of its copy 0, to `words`."""
+def sample_words(seed: int, ids: Longs, words: Longs) -> None:
+    """Write to `words` the random bits by which each sentence is sampled, those of its copy 0."""
     for i in range(len(ids)):
         words[i] = draw(positions.make_key(seed, ids[i], 0), positions.SAMPLE, 0)

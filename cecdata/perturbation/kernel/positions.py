@@ -12,20 +12,22 @@ from cecdata.common.kernels import called, inlined, mix
 # What a draw is for. A new purpose takes a new number; a used one is never taken again.
 UNCHANGED, OPERATOR, COUNT, POSITION, REPLACEMENT, MIXED, MIXED_OPERATOR, SAMPLE = range(8)
 PROPOSAL, CHOICE = 8, 9
+# Odd numbers by which the counters of draws and of copies are spread over 64 bits.
+_STEP, _COPY_STEP = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD1B54A32D192ED03)
 
 
 @inlined
 def make_key(seed, identity, copy):
     """Return the key of a pair's draws."""
-    first = mix(np.uint64(identity) ^ mix(np.uint64(seed) + np.uint64(0x9E3779B97F4A7C15)))
-    return mix(first + (np.uint64(copy) + np.uint64(1)) * np.uint64(0xD1B54A32D192ED03))
+    first = mix(np.uint64(identity) ^ mix(np.uint64(seed) + _STEP))
+    return mix(first + (np.uint64(copy) + np.uint64(1)) * _COPY_STEP)
 
 
 @inlined
 def draw(key, purpose, index):
     """Return the 64 uniform random bits of a pair's key, a purpose and an index."""
     counter = (np.uint64(purpose) << np.uint64(32)) + np.uint64(index) + np.uint64(1)
-    return mix(key + counter * np.uint64(0x9E3779B97F4A7C15))
+    return mix(key + counter * _STEP)
 
 
 @inlined
