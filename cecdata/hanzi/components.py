@@ -109,43 +109,6 @@ def count_strokes(character: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
-    """A part of a character: ``character`` ('' if it is none), and how it is composed."""
-
-    character: str
-    operator: str = ""
-    parts: tuple[Node, ...] = ()
-
-
-def parse_ids(sequence: str) -> Node:
-    """Return the tree of one IDS.
-
-    >>> [node.character for node in parse_ids("⿰讠青").parts]
-    ['讠', '青']
-
-    Raises ValueError with the sequence if it is cut short or has characters left over.
-    """
-    node, rest = _parse_node(sequence, sequence)
-    if rest:
-        raise ValueError(f"IDS {sequence!r}: {rest!r} follows a complete sequence")
-    return node
-
-
-def _parse_node(text: str, whole: str) -> tuple[Node, str]:
-    """Return the first tree of a text, and the rest; `whole` is the IDS for messages."""
-    if not text:
-        raise ValueError(f"IDS {whole!r} is cut short: an operator lacks a part")
-    head, rest = text[0], text[1:]
-    if head not in ARITY:
-        return Node(head), rest
-    parts = []
-    for _ in range(ARITY[head]):
-        part, rest = _parse_node(rest, whole)
-        parts.append(part)
-    return Node("", head, tuple(parts)), rest
-
-
-@dataclass(frozen=True, slots=True)
 class Split:
     """A character written as its parts: ``kind`` lr (beside), tb (above) or other."""
 
@@ -198,10 +161,19 @@ def find_two_parts(character: str) -> tuple[str, tuple[str, ...]]:
     >>> find_two_parts("法"), find_two_parts("超"), find_two_parts("花")
     (('⿰', ('氵', '去')), ('⿺', ('走', '召')), ('', ()))
     """
-    top = parse_ids(find_ids(character))
-    if top.operator not in (BESIDE, UNDERLINED) or len(top.parts) != 2:
+    ids = find_ids(character)
+    if ids[0] not in (BESIDE, UNDERLINED):
         return "", ()
-    return top.operator, tuple(part.character for part in top.parts)
+    middle = _find_part_end(ids, 1)
+    return ids[0], tuple(part if len(part) == 1 else "" for part in (ids[1:middle], ids[middle:]))
+
+
+def _find_part_end(ids: str, start: int) -> int:
+    """Return where the part of an IDS that begins at `start` ends."""
+    end = start + 1
+    for _ in range(ARITY.get(ids[start], 0)):
+        end = _find_part_end(ids, end)
+    return end
 
 
 def look_like(parts: str, written: tuple[str, ...]) -> bool:

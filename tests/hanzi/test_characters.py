@@ -26,13 +26,13 @@ from cecdata.hanzi.characters import (
     read_table,
     standard_characters,
 )
-from cecdata.hanzi.components import ARITY, UNENCODED, count_strokes, parse_ids
+from cecdata.hanzi.components import ARITY, UNENCODED, count_strokes
 from cecdata.hanzi.edits import Corruption, align
 from cecdata.hanzi.readings import find_confusion
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tools" / "hanzi"))
 from corrupting import apply
-from ids import canonical
+from ids import canonical, parse_ids
 
 
 def test_ranges_are_sorted_and_apart():

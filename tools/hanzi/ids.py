@@ -1,12 +1,48 @@
-"""One canonical form of Ideographic Description Sequences; their parser is the package's."""
+"""The trees of Ideographic Description Sequences, and one canonical form of them."""
 
 from __future__ import annotations
 
-from cecdata.hanzi.components import ARITY, UNENCODED, Node, parse_ids
+from dataclasses import dataclass
+
+from cecdata.hanzi.components import ARITY, UNENCODED
 
 __all__ = ["ARITY", "UNENCODED", "Node", "canonical", "flat_parts", "parse_ids"]
 # Three parts in a row look the same as one part beside two: the canonical form is the same.
 _FLAT = {"⿰": "⿰", "⿲": "⿰", "⿱": "⿱", "⿳": "⿱"}
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A part of a character: ``character`` ('' if it is none), and how it is composed."""
+
+    character: str
+    operator: str = ""
+    parts: tuple[Node, ...] = ()
+
+
+def parse_ids(sequence: str) -> Node:
+    """Return the tree of one IDS.
+
+    Raises ValueError with the sequence if it is cut short or has characters left over.
+    """
+    node, rest = _parse_node(sequence, sequence)
+    if rest:
+        raise ValueError(f"IDS {sequence!r}: {rest!r} follows a complete sequence")
+    return node
+
+
+def _parse_node(text: str, whole: str) -> tuple[Node, str]:
+    """Return the first tree of a text, and the rest; `whole` is the IDS for messages."""
+    if not text:
+        raise ValueError(f"IDS {whole!r} is cut short: an operator lacks a part")
+    head, rest = text[0], text[1:]
+    if head not in ARITY:
+        return Node(head), rest
+    parts = []
+    for _ in range(ARITY[head]):
+        part, rest = _parse_node(rest, whole)
+        parts.append(part)
+    return Node("", head, tuple(parts)), rest
 
 
 def canonical(node: Node) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from functools import cache
 
+from ids import Node, parse_ids
+
 from cecdata.hanzi.characters import read_rows as rows_of
 from cecdata.hanzi.characters import read_table
-from cecdata.hanzi.components import UNENCODED, Node, count_strokes, find_ids, parse_ids
+from cecdata.hanzi.components import UNENCODED, count_strokes, find_ids
 
 HEADER = ["char", "exchanges"]
 # Forms of radicals that occur in sequences only: 王 in 理, 竹 in 笔, 足 in 跑, 月 in 能, 羊 in 美.
