@@ -74,7 +74,7 @@ class Head(torch.autograd.Function):  # type: ignore[misc]
     def backward(ctx, gradient, _entropies):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN205
         """Return the gradients of the states and of the head."""
         states, head, slope = ctx.saved_tensors
-        factor = (gradient / -ctx.temperature).to(slope.dtype)[:, None]
+        factor = (gradient / -ctx.temperature).to(slope.dtype)[:, None]  # minus, as in `slope`
         return (slope @ head) * factor, slope.t() @ (states * factor), None, None
 
 
