@@ -446,7 +446,7 @@ def test_a_filter_touches_three_files(tree):
     (tree / "cecdata/filters/toy.py").write_text(FILTER, "utf-8")
     edit(
         tree / "cecdata/filters/__init__.py",
-        ("    }\n)", '        "toy": toy.FILTER,\n    }\n)'),
+        ("cosine.FILTER}", 'cosine.FILTER, "toy": toy.FILTER}'),
         ("import cosine\n", "import cosine, toy\n"),
     )
     contract(tree, "toy", "filters")
