@@ -16,7 +16,7 @@ from cecdata.common.errors import VerificationError
 from cecdata.common.html import Html, format_percent, write_table
 from cecdata.corpus.reading import report_unread
 from cecdata.shards.card import RATE, list_rate_rows
-from cecdata.shards.manifest import About, Counts, Manifest
+from cecdata.shards.manifest import Counts, Manifest
 from cecdata.shards.reader import Dataset, open_dataset
 from cecdata.shards.schema import PAIR, REJECTED_PAIR, REJECTED_ROW
 
@@ -63,8 +63,12 @@ def make_page(name: str, manifest: Manifest, sample: Sample) -> str:
         f"by {escape(manifest.product)} {escape(manifest.version)}, configuration "
         f"<code>{manifest.fingerprint[:12]}</code>"
     )
+    about = manifest.about
+    stated = (about.title, about.description, about.contact and f"Contact: {about.contact}")
     sections = (
-        *_make_head(f"{name}: a dataset of pairs", manifest.about, f"{pairs}, {by}. {basis}"),
+        f"<h1>{escape(name)}: a dataset of pairs</h1>",
+        *(f"<p>{escape(text)}</p>" for text in stated if text),
+        f"<p>{pairs}, {by}. {basis}</p>",
         "<h2>Pairs</h2><p>The right text is struck out. The wrong text follows in red.</p>",
         _make_browser(),
         _make_counts(manifest, sample.kept, edits),
@@ -80,15 +84,6 @@ def make_page(name: str, manifest: Manifest, sample: Sample) -> str:
     rows = [*_to_rows(examples.with_columns(reason=pl.lit("kept"))), *_to_rows(rejected)]
     data = {"pairs": rows, "confusions": replaced}
     return html.write_page(name, "\n".join(sections), Path(__file__), data, chinese=True)
-
-
-def _make_head(title: str, about: About, what: str) -> list[str]:
-    stated = (about.title, about.description, about.contact and f"Contact: {about.contact}")
-    return [
-        f"<h1>{escape(title)}</h1>",
-        *(f"<p>{escape(text)}</p>" for text in stated if text),
-        f"<p>{what}</p>",
-    ]
 
 
 def _make_counts(manifest: Manifest, pairs: pl.DataFrame, edits: pl.LazyFrame) -> str:

@@ -52,7 +52,6 @@ class Chunks(Step):
 
     @property
     def count(self) -> int:
-        """Return the number of chunks."""
         return -(-self.pool.sentences // self.config.shard_sentences)
 
     def read_chunk(self, number: int) -> pa.RecordBatch:
@@ -69,7 +68,6 @@ class Publish(Chunks):
     name = "publish"
 
     def make(self, number: int) -> tuple[list[File], dict[str, Json]]:
-        """Write the shard of a chunk."""
         table = pa.Table.from_batches([self.read_chunk(number)])
         file = write_rows(self.place, f"data/pool-{number:05d}.parquet", table, POOLED)
         advance_bar("publish", len(table), self.pool.sentences)

@@ -47,7 +47,6 @@ class DatasetPath(click.ParamType[Path]):
 
 
 def print_json(value: object) -> None:
-    """Print one JSON value on stdout."""
     json.dump(value, sys.stdout, ensure_ascii=False, indent=1)
     sys.stdout.write("\n")
 
@@ -114,7 +113,6 @@ def _list_operators(manifest: Manifest) -> list[str]:
 
 
 def describe_size(size: int, count: int) -> str:
-    """Return the size of a number of files."""
     number, unit = (size / 2**20, "MiB") if size >= 2**20 else (size / 2**10, "KiB")
     return f"{number:.1f} {unit} in {count} file{'s' * (count != 1)}"
 

@@ -110,10 +110,9 @@ def count_strokes(character: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A character written as its parts: ``kind`` lr (beside), tb (above) or other."""
+    """A character written as its parts, and how plausible that is: a weight up to 1."""
 
     parts: str
-    kind: str
     weight: float
 
 
@@ -131,8 +130,8 @@ def find_ids(character: str) -> str:
 def _list_splits_by_character() -> dict[str, tuple[Split, ...]]:
     """Return the ways to split each character, the most plausible first."""
     by_character: dict[str, list[Split]] = defaultdict(list)
-    for character, parts, kind, weight in read_rows("splits"):
-        by_character[character].append(Split(parts, kind, float(weight)))
+    for character, parts, _, weight in read_rows("splits"):
+        by_character[character].append(Split(parts, float(weight)))
     return {character: tuple(splits) for character, splits in by_character.items()}
 
 

@@ -178,7 +178,6 @@ def _find_prompt_logs(answer: Any) -> list[float]:
 
 
 def _takes_name(name: str) -> bool:
-    """Return whether a name is a URL."""
     return name.startswith(("http://", "https://"))
 
 

@@ -41,12 +41,13 @@ class _Numbered:
             self.log_prob[lacking] = score_texts(words, model.build_tables(trigrams=False))
         self.backoff = np.zeros(self.size)
         self.backoff[numbers] = model.word_backoff
-        pairs, triples = numbers[model.pairs], numbers[model.triples]
-        self.pairs, order = _sort_keys(pairs[:, 0] * self.size + pairs[:, 1])
+        pairs: Longs = numbers[model.pairs] @ np.array([self.size, 1])
+        order = np.argsort(pairs, kind="stable")  # most models are sorted
+        self.pairs = pairs[order]
         self.pair_values = np.stack([model.pair_log_prob[order], model.pair_backoff[order]])
-        first = triples[:, 0] * self.size + triples[:, 1]
-        self.triples, order = _sort_keys(first * self.size + triples[:, 2])
-        self.triple_log_prob = model.triple_log_prob[order]
+        triples: Longs = numbers[model.triples] @ np.array([self.size**2, self.size, 1])
+        order = np.argsort(triples, kind="stable")
+        self.triples, self.triple_log_prob = triples[order], model.triple_log_prob[order]
 
     def look_up_pairs(self, keys: Longs) -> Doubles:
         """Return [log P of the second word after the first, back-off] of each pair, [2, N]."""
@@ -55,10 +56,7 @@ class _Numbered:
         return _look_up(self.pairs, self.pair_values, keys, defaults)
 
     def look_up_triples(self, keys: Longs, backed_off: Doubles) -> Doubles:
-        """Return log P of the third word of each triple, `backed_off` for those it does not list.
-
-        That is the back-off of the first two words plus log P of the third after the second.
-        """
+        """Return log P of the last word of each triple, `backed_off` where it is not listed."""
         return _look_up(self.triples, self.triple_log_prob, keys, backed_off)
 
 
@@ -148,12 +146,6 @@ def _unite_keys(parts: Sequence[Longs]) -> Longs:
     """Return the distinct keys of all parts, sorted."""
     keys = np.sort(np.concatenate(parts), kind="stable")  # merges sorted runs
     return np.asarray(keys[np.diff(keys, prepend=-1) != 0], np.int64)
-
-
-def _sort_keys(keys: Longs) -> tuple[Longs, Longs]:
-    """Return the keys sorted, and the order that sorts them."""
-    order = np.argsort(keys, kind="stable")  # most models are sorted
-    return keys[order], order
 
 
 def _look_up(keys: Longs, values: Floats, wanted: Longs, defaults: Doubles) -> Doubles:

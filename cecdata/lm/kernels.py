@@ -310,5 +310,4 @@ def cut_runs(points, offsets, trie, log_prob, longest, out):
 
 @inlined
 def _is_han(point):
-    """Return whether a code point is a Chinese character."""
     return 0x3400 <= point <= 0x9FFF or 0x20000 <= point <= 0x323AF

@@ -112,6 +112,5 @@ def encodable(text: str) -> str:
 
 
 def apply_change(text: str, change: Change) -> str:
-    """Return the text after a change."""
     start, end, replacement = change
     return text[:start] + replacement + text[end:]

@@ -210,7 +210,6 @@ def test_splits_are_writable():
         for split in found:
             assert 2 <= len(split.parts) <= 3
             assert set(split.parts) <= STANDARD - {sign}
-            assert split.kind in ("lr", "tb", "other")
             assert 0 < split.weight <= 1
 
 
