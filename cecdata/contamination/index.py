@@ -126,7 +126,7 @@ class Table(NamedTuple):
 
     short: Int64s  # lengths of keys that are shorter than a window
     long: Int64s  # lengths of the other keys
-    bloom: Uint64s
+    bloom: Uint64s  # a bitmap of the upper _BLOOM_BITS bits of the hashes
     hashes: Uint64s
     starts: Int64s
     owners: Int64s
@@ -197,10 +197,7 @@ def _hash_stretches(
 
 
 def _make_table(hashes: Uint64s, owners: Int64s, lengths: Collection[int]) -> Table:
-    """Return the table of hashes and the benchmarks that own them; `lengths` are of the keys.
-
-    The Bloom filter is a bitmap of the hashes' upper `_BLOOM_BITS` bits.
-    """
+    """Return the table of hashes and the benchmarks that own them; `lengths` are of the keys."""
     order = np.lexsort((owners, hashes))
     hashes, owners = hashes[order], owners[order]
     is_new = np.r_[True, (hashes[1:] != hashes[:-1]) | (owners[1:] != owners[:-1])][: len(hashes)]

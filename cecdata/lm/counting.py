@@ -220,9 +220,8 @@ class _Strings:
         )
         begins, frequent = places[first], counts >= FEWEST  # of each distinct string
         is_bound = np.zeros(len(begins), np.bool_)
-        is_bound[frequent] = (
-            self._measure_binding(begins[frequent], counts[frequent], length) > least
-        )
+        binding = self._measure_binding(begins[frequent], counts[frequent], length)
+        is_bound[frequent] = binding > least
         kept = is_bound[string_at]
         # the lower of the entropies of the characters before and behind
         freedom = np.full(len(begins), np.inf)

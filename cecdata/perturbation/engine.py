@@ -26,7 +26,6 @@ from cecdata.shards.manifest import Manifest
 # the sentence, and validation rejects the pair.
 MIXED, UNCHANGED, NONE = "mixed", "unchanged", "none"
 _WIDEST_TEXT = 8  # most bytes that one edit adds to a sentence
-_NO_IDS: npt.NDArray[np.uint64] = np.zeros(0, np.uint64)
 
 
 class Histogram:
@@ -46,7 +45,9 @@ class Histogram:
 
     def add(self, text: pa.Array) -> None:
         """Count a batch of sentences of at most `max_chars` code points; one batch at a time."""
-        arrays = _to_sentences(text, _NO_IDS, self.config)
+        ids = pa.nulls(len(text), pa.int64()).fill_null(0)  # which do not matter here
+        batch = pa.RecordBatch.from_arrays([ids, text], ["id", "text"])
+        arrays = view_sentences(batch, self.config)
         space = make_scratch(self.config, self.tables)
         kernel.add_to_histogram(arrays, self.tables.arrays, self._priors, space, self.counts)
 
@@ -212,12 +213,7 @@ def raise_share(share: float, copies: int) -> float:
 def view_sentences(sentences: pa.RecordBatch, config: Config) -> Sentences:
     """Return the kernel's view of a batch of the schema SENTENCE; no text is copied."""
     ids = np.asarray(sentences.column("id")).view(np.uint64)
-    return _to_sentences(sentences.column("text"), ids, config)
-
-
-def _to_sentences(text: pa.Array, ids: npt.NDArray[np.uint64], config: Config) -> Sentences:
-    """Return the kernel's view of texts and their ids; no text is copied."""
-    data, offsets = view_string_buffers(text)
+    data, offsets = view_string_buffers(sentences.column("text"))
     marks = mark_spans(data, offsets) if config.protect_spans else np.zeros(0, np.uint8)
     return Sentences(offsets, data, ids, marks)
 

@@ -89,7 +89,6 @@ def compile_spans(
 def _pack_rows(part: SpanSet, first: int, text_number: Mapping[str, int]) -> Longs:
     """Return an operator's words of `SpanTables.rows`; its candidates begin with number `first`."""
     count = np.diff(part.bounds)
-    assert layout.ALIAS_BITS <= layout.SOURCE_SHIFT - layout.COUNT_SHIFT
     assert count.max(initial=0) < 2**layout.ALIAS_BITS
     source = np.array([text_number[text] for text in part.sources], np.int64)
     size = np.array([len(text) for text in part.sources], np.int64)

@@ -247,15 +247,12 @@ def _classify_code_points(slot_of: Mapping[str, int]) -> Shorts:
 
 
 def _hash_set(columns: _Columns, texts: Longs, kinds: Sequence[str]) -> str:
-    """Return the SHA-256 of the confusions, with shares to seven digits: all processors agree.
-
-    `texts` are the rows of `Tables.texts` by number; the second column identifies a text.
-    """
+    """Return the SHA-256 of the confusions, with shares to seven digits: all processors agree."""
     total = np.bincount(columns.slot, columns.weight)
     share = columns.weight / total[columns.slot]
     digest = hashlib.sha256("\t".join(kinds[kind] for kind in np.unique(columns.kind)).encode())
     digest.update(columns.slot.astype("<i8").tobytes())
-    digest.update(texts[columns.text, 1].astype("<u8").tobytes())
+    digest.update(texts[columns.text, 1].astype("<u8").tobytes())  # which identifies a text
     digest.update((np.unique(columns.kind, return_inverse=True)[1]).astype("<i8").tobytes())
     digest.update(np.round(share * 1e7).astype("<i8").tobytes())
     return digest.hexdigest()

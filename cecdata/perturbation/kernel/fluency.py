@@ -54,10 +54,7 @@ def _measure_cost_after(model, word, before):
 
 @inlined
 def _find_word(model, node, size):
-    """Return the word of `size` characters that ends at a node of the trie, or -1 for none.
-
-    A character that is no word is the unknown word, 0.
-    """
+    """Return the word of `size` characters at a node, or -1; 0 for an unknown character."""
     word = model.trie.word[node] if node >= 0 else _NONE
     return 0 if word < 0 and size == 1 else word
 
