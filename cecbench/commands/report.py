@@ -193,10 +193,7 @@ def _make_paper_table(groups: Sequence[Sequence[_Side]], pairs: Sequence[Mapping
 def _make_cells(
     group: Sequence[_Side], p_values: Mapping[frozenset[str], float]
 ) -> Iterator[list[Markdown]]:
-    """Yield each system's cells on a benchmark, in the order of _COLUMNS; the best are bold.
-
-    p_values: by the paths of two runs.
-    """
+    """Yield each system's cells on a benchmark, the best bold; `p_values` are by paths of runs."""
     best = [max(side.percentages[at] or 0.0 for side in group) for at in range(3)]
     winner = max(group, key=lambda side: side.percentages[2] or 0.0)
     for side in group:

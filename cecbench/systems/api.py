@@ -264,6 +264,7 @@ def split_model_and_url(rest: str) -> tuple[str, str]:
 
 
 def _read_key(base: str, options: ApiOptions) -> str | None:
+    """Return the key in the environment; None without one, for an endpoint on this machine."""
     variable = options.key_variable
     if not re.fullmatch(r"[A-Za-z_]\w*", variable, re.ASCII):
         # The message does not repeat it: it may be the key.

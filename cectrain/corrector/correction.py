@@ -153,7 +153,7 @@ def edit_record(edit: Edit) -> dict[str, object]:
 
 
 def move_confidence(edit: Edit, nats: float) -> Edit:
-    """Return an edit to whose log-odds, and those of its alternatives, this is added."""
+    """Return an edit with `nats` added to its log-odds, and to those of its alternatives."""
     others = tuple(
         replace(other, confidence=_move(other.confidence, nats)) for other in edit.alternatives
     )

@@ -168,7 +168,7 @@ class Corrector:
         return extended
 
     def move(self, nats: float, least: float) -> Corrector:
-        """Return a corrector of the same loaded model that adds this to all log-odds of edits.
+        """Return a corrector of the same loaded model with `nats` added to the log-odds of edits.
 
         least: the least confidence of an edit after that.
         """
@@ -235,8 +235,8 @@ class _Text:
         self._unread_places = frozenset(at for at, is_unread in enumerate(unread) if is_unread)
         self._kept += self._find_unreadable()
         self._kept += (plain.make_kept(at, at + 1, "form") for at in plain.forms)
-        seen = edit_guard.put_stand_ins(text, proposer.unread) if self._unread_places else text
         self.questions: list[_Question] = []
+        seen = edit_guard.put_stand_ins(text, proposer.unread) if self._unread_places else text
         for piece in edit_guard.cut_pieces(seen, proposer.longest):
             self._add_question(piece, seen, proposer.most)
 

@@ -38,8 +38,9 @@ def is_traditional(text: str) -> bool:
     >>> is_traditional("這個问題"), is_traditional("皇后的头发")
     (True, False)
     """
-    from_simplified = _count_differences(text, simplify(text))
-    return from_simplified > _count_differences(text, _convert(text, "s2t"))
+    traditional_only = _count_differences(text, simplify(text))
+    simplified_only = _count_differences(text, _convert(text, "s2t"))
+    return traditional_only > simplified_only
 
 
 def carry_edits(

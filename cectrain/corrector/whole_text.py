@@ -105,7 +105,7 @@ def _log_odds(share: float) -> float:
 
 
 def sample_texts(texts: Iterable[str]) -> list[str]:
-    """Return texts by the digests of their bytes, which do not depend on their order."""
+    """Return a sample of texts by digests of their bytes, so that their order does not matter."""
     return heapq.nsmallest(
         SAMPLE, texts, key=lambda text: xxhash.xxh3_64_intdigest(text.encode("utf-8", "replace"))
     )

@@ -41,4 +41,5 @@ def keep_word(path: Path, word: str) -> None:
     """Add a word to a file of protected names."""
     text = read_text(path) if path.exists() else ""
     if word not in text.splitlines():
-        write_text(path, f"{text}{'' if text.endswith(chr(10)) or not text else chr(10)}{word}\n")
+        separator = "\n" if text and not text.endswith("\n") else ""
+        write_text(path, f"{text}{separator}{word}\n")
