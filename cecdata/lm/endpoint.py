@@ -108,7 +108,6 @@ class EndpointScorer(LanguageModel):
         )
 
     def _make_request(self, text: str) -> Body:
-        """Return the request for the log-probabilities of a text."""
         return {
             "model": self._model,
             "prompt": _BEGIN + text,
