@@ -10,7 +10,7 @@ from html import escape
 from pathlib import Path
 
 from cecbench.metrics.rows import Row
-from cecbench.results import Run, RunScore, read_headline
+from cecbench.results import Run, RunScore
 from cecbench.sums import CATEGORIES
 from cecbench.systems.base import STATUSES
 from cecdata.common import html
@@ -189,7 +189,8 @@ def name_of(run: Run) -> str:
 
 def write_headline_cell(values: RunScore) -> Cell:
     """Return the headline in percent, whatever the scorer's own unit, with its interval."""
-    printed, interval = read_headline(values), values.get("interval")
+    stated, interval = values.get(values["headline"]), values.get("interval")
+    printed = None if stated is None else float(stated)  # ChERRANT and Paddle print texts
     if not interval:
         return Cell(printed)
     exact = 100 * interval["value"]

@@ -25,15 +25,6 @@ PREDICTIONS = "predictions.jsonl"
 RunScore = dict[str, Any]
 
 
-def read_headline(values: RunScore) -> float | None:
-    """Return the headline number; None where the published script prints none.
-
-    ChERRANT and Paddle print their numbers as text, which is converted.
-    """
-    printed = values.get(values["headline"])
-    return None if printed is None else float(printed)
-
-
 @dataclass(frozen=True, slots=True)
 class _Line:
     """The fields of a line of predictions.jsonl that are read."""
@@ -54,12 +45,10 @@ class Run:
 
     @property
     def benchmark(self) -> str:
-        """The benchmark's name."""
         return str(self.values["benchmark"])
 
     @property
     def system(self) -> str:
-        """The system's name."""
         return str(self.values["system"])
 
     @property

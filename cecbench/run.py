@@ -94,10 +94,8 @@ def write_rows(path: Path, blocks: Blocks) -> None:
         for rows, answers in blocks:
             records = (_to_record(row, answer) for row, answer in zip(rows, answers, strict=True))
             lines = (json.dumps(record, ensure_ascii=False) + "\n" for record in records)
-            data = "".join(lines).encode("utf-8")
-            with naming_errors(path):
-                file.write(data)
-                file.flush()  # a full disk raises here and not when the file is closed
+            file.write("".join(lines).encode("utf-8"))
+            file.flush()  # a full disk raises here and not when the file is closed
 
 
 def choose_rows(dataset: Dataset, limit: int, system: System) -> tuple[str, tuple[Example, ...]]:
@@ -129,9 +127,8 @@ def collect_answers(
         entry = journal.get(STEP, key) if journal is not None else None
         answers = [Answer(*fields) for fields in entry["answers"]] if entry else []
         # Rows that an earlier run left open with --allow-missing are asked again without it.
-        if answers and (allow_missing or all(a.status != "failed" for a in answers)):
-            yield part, answers
-        else:
+        is_open = not allow_missing and any(a.status == "failed" for a in answers)
+        if is_open or not answers:
             answers = list(system.correct([row.source for row in part]))
             if len(answers) != len(part):
                 raise CecError(
@@ -141,7 +138,7 @@ def collect_answers(
                 _refuse_missing(system, part, answers)
             if journal is not None and system.block:
                 journal.record(STEP, key, answers=[list(astuple(a)) for a in answers])
-            yield part, answers
+        yield part, answers
         advance_bar("sentences", len(part), len(rows))
 
 

@@ -23,11 +23,10 @@ from cecbench.metrics.rows import IntArray, Row, chunk_rows
 from cecbench.metrics.sighan import Sighan
 from cecbench.resampling import Interval, Triples
 from cecbench.signature import UNNAMED, Signature
-from cecdata.common.errors import InputError, UsageError, did_you_mean
+from cecdata.common.errors import InputError, UsageError
 from cecdata.common.machine import __version__
+from cecdata.common.settings import require_known
 from cecdata.corpus.pairs import read_texts
-
-__all__ = ["SCORERS", "Score", "find_scorer", "score", "score_file"]
 
 #: name → class. A further scorer is one new module in `cecbench.metrics` and one entry here.
 SCORERS: Mapping[str, type[base.Metric]] = {
@@ -78,8 +77,7 @@ def find_scorer(name: str, options: Mapping[str, object] | None = None) -> base.
 
     Raises UsageError for an unknown name or an option that the scorer does not take.
     """
-    if name not in SCORERS:
-        raise UsageError(f"unknown scorer {name!r}; {did_you_mean(name, list(SCORERS))}")
+    require_known("scorer", name, SCORERS)
     values: dict[str, Any] = {k: v for k, v in (options or {}).items() if v is not None}
     for option in values:
         takers = [metric.name for metric in SCORERS.values() if option in metric.takes()]
@@ -89,11 +87,8 @@ def find_scorer(name: str, options: Mapping[str, object] | None = None) -> base.
         flag = option.replace("_", "-")
         raise UsageError(f"--{flag} {whose if takers else 'is unknown'}")
     scorer = SCORERS[name](SCORERS[name].options_type(**values))
-    if scorer.unequal_length not in scorer.unequal_lengths:
-        raise UsageError(
-            f"scorer {name} does not support --unequal-length {scorer.unequal_length}; available: "
-            f"{', '.join(scorer.unequal_lengths)}"
-        )
+    known = scorer.unequal_lengths
+    require_known(f"--unequal-length of the scorer {name}", scorer.unequal_length, known)
     return scorer
 
 

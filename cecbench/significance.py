@@ -40,7 +40,6 @@ class Comparison:
 
     @property
     def difference(self) -> float:
-        """The difference first - second."""
         return self.first - self.second
 
 

@@ -120,9 +120,8 @@ def cache_folder() -> Path:
 
 def list_data_folders(data: Path | None) -> tuple[Path, ...]:
     """Return the folders that are searched, in order."""
-    named = os.environ.get(ENVIRONMENT)
     folders = [data] if data else []
-    folders += [Path(part) for part in (named or "").split(os.pathsep) if part]
+    folders += [Path(part) for part in os.environ.get(ENVIRONMENT, "").split(os.pathsep) if part]
     return (*folders, cache_folder())
 
 

@@ -128,7 +128,7 @@ class Attributes(NamedTuple):
 def read_attributes(dictionaries: Dictionaries) -> Attributes:
     """Return the attributes of all characters; the dictionaries are read once."""
     cilin = _read_cilin(dictionaries.cilin) if dictionaries.cilin else _PARTICLES
-    confused = _read_confusion(dictionaries.confusion) if dictionaries.confusion else {}
+    confused = _read_confusion(dictionaries.confusion) if dictionaries.confusion else ()
     marks, classes = np.zeros(_CODES, np.uint8), np.full(_CODES, _NO_CLASS, np.int32)
     marks[[ord(mark) for mark in PUNCTUATION]] = 0b01
     marks[_CHINESE.start : _CHINESE.stop] = 0b10
@@ -140,13 +140,12 @@ def read_attributes(dictionaries: Dictionaries) -> Attributes:
     ]
     counts = np.zeros(_CODES, np.int32)
     counts[_CHINESE.start : _CHINESE.stop] = [len(names) for names in readings]
-    pairs = [(ord(a), ord(b)) for a, others in confused.items() for b in others]
     return Attributes(
         marks=marks,
         classes=classes,
         reading_starts=np.append(0, np.cumsum(counts)).astype(np.int32),
         readings=np.array([number for names in readings for number in names], np.int32),
-        confusable=np.array(sorted((first << 32) + second for first, second in pairs), np.int64),
+        confusable=np.array(sorted((ord(a) << 32) + ord(b) for a, b in confused), np.int64),
         unknown=4 / 6 if dictionaries.cilin else 1.0,
     )
 
@@ -211,15 +210,11 @@ def _read_cilin(path: Path) -> dict[str, int]:
     return classes
 
 
-def _read_confusion(path: Path) -> dict[str, set[str]]:
-    """Return each character's confusable ones, in both directions."""
+def _read_confusion(path: Path) -> set[tuple[str, str]]:
+    """Return the pairs of confusable characters, in both directions."""
     lines: dict[str, list[str]] = {}
     for line in _read_lines(path, "confusion list"):
         characters = [c for c in line if is_chinese(c)]
         lines.update(dict.fromkeys(characters[:1], characters[1:]))
-    confused: dict[str, set[str]] = {}
-    for character, others in lines.items():
-        for confusable in others:
-            confused.setdefault(character, set()).add(confusable)
-            confused.setdefault(confusable, set()).add(character)
-    return confused
+    pairs = {(character, other) for character, others in lines.items() for other in others}
+    return pairs | {(other, character) for character, other in pairs}

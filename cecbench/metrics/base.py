@@ -55,11 +55,7 @@ MEANING = {
 
 def any_length_differs(rows: Sequence[Row]) -> bool:
     """Return whether the three strings of some row have different lengths."""
-    if not rows:
-        return False
-    _, *texts = zip(*rows, strict=True)
-    source, target, prediction = (list(map(len, column)) for column in texts)
-    return not source == target == prediction
+    return any(not len(s) == len(t) == len(p) for _, s, t, p in rows)
 
 
 Totals = Mapping[str, int]
@@ -152,18 +148,12 @@ class Metric(ABC):
 
 def stack_columns(*values: IntArray | BoolArray) -> IntArray:
     """Return the arrays, one per field, as columns: shape (sentences, fields)."""
-    table = np.empty((len(values), len(values[0])), dtype=np.int64)
-    for at, value in enumerate(values):
-        table[at] = value
-    return table.T
+    return np.array(values, dtype=np.int64).T
 
 
 def flag_rows(rows: Sequence[Row]) -> Flags:
     """Return how the source, the target and the prediction of each row compare."""
-    if not rows:
-        nothing = np.zeros(0, dtype=np.bool_)
-        return Flags(nothing, nothing, nothing)
-    _, source, target, prediction = zip(*rows, strict=True)
+    _, source, target, prediction = ([row[at] for row in rows] for at in range(4))
     return Flags(differ(source, target), differ(source, prediction), ~differ(prediction, target))
 
 

@@ -19,8 +19,7 @@ from cecbench.cherrant.costs import Dictionaries, read_opencc_version, remove_wh
 from cecbench.cherrant.edits import NOT_ANNOTATABLE, Annotation, SpanEdit, annotate
 from cecbench.metrics.base import Metric, Options, Ratio, Report, Totals
 from cecbench.metrics.rows import IntArray, Row
-from cecdata.common.errors import UsageError
-from cecdata.common.settings import option
+from cecdata.common.settings import option, require_known
 
 #: the tiers: first letters of the edits' types; N is that of 无法标注 (NA)
 TYPES = ("M", "N", "R", "S", "W")
@@ -171,8 +170,7 @@ class Cherrant(Metric):
         super().__init__(options)
         mode = options.mode or MODES[0]
         dictionaries = self._dictionaries = options.dictionaries
-        if mode not in MODES:
-            raise UsageError(f"unknown ChERRANT mode {mode!r}; available: {', '.join(MODES)}")
+        require_known("ChERRANT mode", mode, MODES)
         self._mode = mode
         simplified = "none" if mode == "nosimp" else "target:t2s"
         self.normalisation = f"whitespace;{simplified};costs:{dictionaries.name};{mode}"

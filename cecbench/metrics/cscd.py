@@ -21,8 +21,7 @@ from cecbench.cherrant.edits import annotate
 from cecbench.metrics.base import Metric, Options, Ratio, Report, Totals, stack_columns
 from cecbench.metrics.cherrant import DictionaryOptions
 from cecbench.metrics.rows import IntArray, Row, count_positions
-from cecdata.common.errors import UsageError
-from cecdata.common.settings import option
+from cecdata.common.settings import option, require_known
 
 LEVELS = ("S_D", "S_C", "C_D", "C_C")
 FIELDS = tuple(f"{level}_{part}" for level in LEVELS for part in ("tp", "pred", "gold"))
@@ -159,9 +158,7 @@ class Cllm(Cscd):
     def __init__(self, options: CllmOptions) -> None:
         super().__init__(options)
         projection = options.projection or PROJECTIONS[0]
-        if projection not in PROJECTIONS:
-            available = ", ".join(PROJECTIONS)
-            raise UsageError(f"unknown projection {projection!r}; available: {available}")
+        require_known("projection", projection, PROJECTIONS)
         self._only_unequal = projection.endswith("_if_len_differs")
         self._dictionaries: Dictionaries | None = None  # of ChERRANT; None: difflib projects
         self.normalisation = f"projection:{projection}"

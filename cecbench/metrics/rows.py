@@ -52,14 +52,12 @@ class Positions:
     @property
     def same_places(self) -> BoolArray:
         """Whether G = H."""
-        same: BoolArray = (self.detected == self.gold) & (self.detected == self.changed)
-        return same
+        return np.asarray((self.detected == self.gold) & (self.detected == self.changed))
 
     @property
     def all_right(self) -> BoolArray:
         """Whether G = H, and the prediction has the target's character at each position."""
-        right: BoolArray = self.same_places & (self.corrected == self.gold)
-        return right
+        return np.asarray(self.same_places & (self.corrected == self.gold))
 
 
 def count_positions(

@@ -151,13 +151,8 @@ def _compute_sentence_prf(sums: Totals, prefix: str, level: str) -> pycorrector.
     hits, pred, gold = (sums[f"{prefix}{name}"] for name in (f"{level}_tp", "pred", "gold"))
     if pred == 0 or gold == 0:
         return None
-    precision, recall = hits / pred, hits / gold
-    return precision, recall, _compute_f1(precision, recall)
-
-
-def _compute_f1(precision: float, recall: float) -> float:
-    total = precision + recall
-    return 2 * precision * recall / total if total > 0 else 0.0
+    precision, recall, f1 = pycorrector.compute_prf(hits, pred - hits, gold - hits)
+    return precision, recall, float(f1)  # these scripts print 0.0 where pycorrector's prints 0
 
 
 def _report_realise(sums: Totals, prefix: str) -> Report:
@@ -179,11 +174,11 @@ def _report_scope(sums: Totals) -> Report:
     table = _report_realise(sums, "plain_")
     if "error" in table or detected == 0:
         return dict(ERROR)
-    errors = detected + sums["char_missed"]
-    detect = _compute_f1(detected / (detected + sums["char_alarms"]), detected / errors)
+    missed, miswritten = sums["char_missed"], sums["char_miswritten"]
+    *_, detect = pycorrector.compute_prf(detected, sums["char_alarms"], missed)
     # SCOPE's correction counts only detected positions.
-    correct = _compute_f1(corrected / detected, corrected / errors)
-    return {**table, "char-detect-f1": detect * 100, "char-correct-f1": correct * 100}
+    *_, correct = pycorrector.compute_prf(corrected, miswritten, missed + miswritten)
+    return {**table, "char-detect-f1": detect * 100.0, "char-correct-f1": correct * 100.0}
 
 
 def _report_cltc(sums: Totals) -> Report:

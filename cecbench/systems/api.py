@@ -278,11 +278,6 @@ def _read_key(base: str, options: ApiOptions) -> str | None:
             f"{base} needs a key: set the environment variable {variable}, or name "
             "another one with --key-variable"
         )
-    if key is not None and not re.fullmatch(r"[!-~]+", key):
-        raise UsageError(
-            f"the environment variable {variable} must hold only the key: it contains a space, a "
-            "line end or a character outside ASCII"
-        )
     return key
 
 

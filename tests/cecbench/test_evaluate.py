@@ -230,7 +230,7 @@ def test_a_folder_of_another_run_is_refused(bench, tmp_path):
         (["run", "--system", "copi", "--benchmark", "cs"], 2, "did you mean 'copy'"),
         (["run", "--system", "copy", "--benchmark", "lemon/carr"], 2, "did you mean 'lemon/car'"),
         (["run", "--system", "predictions:none.tsv", "--benchmark", "{own}"], 1, "no such"),
-        (["run", "--system", "copy", "--benchmark", "{own}", "--scorer", "x"], 2, "unknown scorer"),
+        (["run", "--system", "copy", "--benchmark", "{own}", "--scorer", "x"], 2, "no scorer 'x'"),
         (["run", "--system", "copy", "--benchmark", "{own}", "--body", "x"], 2, "NAME=VALUE"),
         (["run", "--system", "copy:x", "--benchmark", "{own}"], 2, "the name: see `cecbench list`"),
         (["run", "--system", "copy", "--benchmark", "{own}", "--limit", "-3"], 2, "range"),

@@ -153,11 +153,11 @@ def test_unknown_names_are_refused_with_the_nearest() -> None:
     """A scorer, a way with lengths, a projection or a mode that does not exist is a UsageError."""
     with pytest.raises(UsageError, match="did you mean 'cscd'"):
         score([], "cscdd")
-    with pytest.raises(UsageError, match="does not support --unequal-length project"):
+    with pytest.raises(UsageError, match="no --unequal-length of the scorer cscd 'project'"):
         score([], "cscd", {"unequal_length": "project"})
-    with pytest.raises(UsageError, match="unknown projection 'x'"):
+    with pytest.raises(UsageError, match="no projection 'x'"):
         score([], "cllm", options={"projection": "x"})
-    with pytest.raises(UsageError, match="unknown ChERRANT mode 'x'"):
+    with pytest.raises(UsageError, match="no ChERRANT mode 'x'"):
         score([], "cherrant", options={"mode": "x"})
     with pytest.raises(UsageError, match="--policy is unknown"):
         score([], "cscd", {"policy": "revert"})
@@ -224,7 +224,7 @@ def test_the_command_prints_one_json_object(tmp_path: Path) -> None:
     assert plain.exit_code == 0
     assert "S_C_f1" in plain.output
     bad = runner.invoke(cli, ["score", str(path), "--scorer", "bleu"])
-    assert (bad.exit_code, "unknown scorer 'bleu'" in bad.output) == (2, True)
+    assert (bad.exit_code, "no scorer 'bleu'" in bad.output) == (2, True)
     lost = runner.invoke(cli, ["score", str(path) + "x"])
     assert (lost.exit_code, "cannot be read" in lost.output) == (1, True)
 
