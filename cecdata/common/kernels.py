@@ -17,7 +17,6 @@ import hashlib
 import os
 import pickle
 import sys
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, cached_property
 from pathlib import Path
@@ -27,6 +26,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
+from cecdata.common.durable import write_bytes
+from cecdata.common.errors import CecError
 from cecdata.common.machine import find_user_folder
 from cecdata.common.progress import say
 
@@ -209,8 +210,8 @@ class KernelCache(NullCache):  # type: ignore[misc]  # numba is untyped
         name = self._file_name(sig, data.codegen)  # type: ignore[attr-defined]
         body = dumps((sig, data._reduce()))  # type: ignore[attr-defined]  # noqa: SLF001
         for folder in _folders(self._source):
-            with contextlib.suppress(OSError):
-                _write_atomically(folder / name, hashlib.sha256(body).digest() + body)
+            with contextlib.suppress(CecError, OSError):
+                write_bytes(folder / name, hashlib.sha256(body).digest() + body)
                 for path in folder.glob(f"{self._family}*.kernel"):
                     if not path.name.startswith(self._stem):  # compiled from other sources
                         path.unlink(missing_ok=True)
@@ -237,18 +238,6 @@ def _read_kernel(path: Path, sig: object) -> tuple[object, ...] | None:
         return None
     written_for, payload = pickle.loads(data[_DIGEST:])  # noqa: S301 - only from our own folders
     return payload if written_for == sig else None
-
-
-def _write_atomically(path: Path, data: bytes) -> None:
-    """Write a file by a temporary one beside it; nothing remains after an error."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
-    try:
-        temporary.write_bytes(data)  # not synced: a file that a power cut damages is made anew
-        temporary.replace(path)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def _folders(source: Path) -> Iterator[Path]:

@@ -228,7 +228,7 @@ def test_an_installation_that_nobody_can_write(tmp_path):
     """Without a home and a writable package a command works, and says in one line what it costs."""
     program = (
         "import sys; from cecdata.common import kernels as cache; "
-        "cache._write_atomically = lambda *_: (_ for _ in ()).throw(PermissionError()); "
+        "cache.write_bytes = lambda *_: (_ for _ in ()).throw(PermissionError()); "
         "cache._read_kernel = lambda *_: None; "
         "from cecdata.cli import main; sys.argv = ['cecdata', 'preview', '他的病情。']; main()"
     )
