@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 
 from cecdata.common import html
-from cecdata.common.durable import write_beside
+from cecdata.common.durable.workspace import write_beside
 from cecdata.common.errors import VerificationError
 from cecdata.common.html import Html, format_percent, write_table
 from cecdata.corpus.reading import report_unread

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 
-from cecdata.common import durable, html, markdown
+from cecdata.common import html, markdown
 from cecdata.common.codec import Json
+from cecdata.common.durable.workspace import write_beside
 
 Table = tuple[list[str], list[list[str]]]  # head, rows
 
@@ -33,7 +34,7 @@ def write_report(
     plain = json.dumps(dict(facts), ensure_ascii=False, indent=1) + "\n"
     contents = {"json": plain, "md": text, "html": page}
     named = {f"{base.name}.{suffix}": content for suffix, content in contents.items()}
-    durable.write_beside(base.parent, named)
+    write_beside(base.parent, named)
     return text
 
 

@@ -12,7 +12,6 @@ import tempfile
 import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import FrameType
 
 import click
 
@@ -130,7 +129,7 @@ class SectionCommand(click.Command):
 
 def start(group: LazyGroup) -> None:
     """Run a console script and end the process with its exit code; SIGTERM is an interrupt."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # the shell's `>&-`; a file would take its number
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - for good
@@ -288,7 +287,3 @@ def _refuse_ignored_values(context: click.Context, words: list[str]) -> None:
 def _print_interruption(error: BaseException) -> None:
     text = " ".join(["Interrupted.", *error.args])
     click.secho(text, fg="yellow", err=True, color=choose_colour())
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt

@@ -9,14 +9,15 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
-from cecdata.common.durable import STATE, FileRecord, write
-from cecdata.common.durable.files import check_inside
+from cecdata.common.durable import STATE, write
+from cecdata.common.durable.files import FileRecord, check_inside
 from cecdata.common.errors import CecError, InputError, without_userinfo
 from cecdata.common.machine import find_user_folder
 
@@ -101,15 +102,12 @@ class Store:
                 self._files.open_input_stream(self._find_path(name)) as stream,
                 temporary.open("wb") as file,
             ):
-                while block := stream.read(_BLOCK):
-                    file.write(block)
-
-        def check(temporary: Path) -> None:
+                shutil.copyfileobj(stream, file, _BLOCK)
             if (actual := temporary.stat().st_size) != size:
                 where = f"{self.uri}/{name}" if name else self.uri
                 raise CecError(_explain_failure(where, f"it sent {actual:,} of {size:,} bytes"))
 
-        return write(path, fill, check, tmp=tmp)
+        return write(path, fill, tmp=tmp)
 
     def put(self, path: Path, name: str) -> None:
         """Write a local file to the object `name`, which appears whole or not at all."""
@@ -119,8 +117,7 @@ class Store:
                 self._files.create_dir(full.rpartition("/")[0], recursive=True)
             try:
                 with self._files.open_output_stream(full) as stream:
-                    while block := file.read(_BLOCK):
-                        stream.write(block)
+                    shutil.copyfileobj(file, stream, _BLOCK)
             except BaseException:  # closing the stream has stored what was written
                 with suppress(OSError):  # the store may have failed; the error above says so
                     self._files.delete_file(full)

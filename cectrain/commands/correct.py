@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cecdata.common.durable import check_path
+from cecdata.common.durable.files import check_path
 from cectrain.commands import corrector_options
 from cectrain.commands.checking import check_files, read_passages
 from cectrain.commands.lines import KeptReport, print_corrections, read_file_lines, read_good_lines

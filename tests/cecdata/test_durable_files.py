@@ -14,8 +14,8 @@ from calls import counted, nth, struck
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cecdata.common.durable import FileRecord, Journal, publish, write, write_bytes, write_text
-from cecdata.common.durable.files import describe_os_error, naming_errors
+from cecdata.common.durable import Journal, publish, write, write_bytes, write_text
+from cecdata.common.durable.files import FileRecord, describe_os_error, naming_errors
 from cecdata.common.errors import CecError, DiskFullError, UsageError
 
 

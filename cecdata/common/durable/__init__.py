@@ -5,8 +5,6 @@ rename → fsync of the folder → journal. A file with its final name is theref
 """
 
 from cecdata.common.durable.files import (
-    FileRecord,
-    check_path,
     publish,
     sha256_of,
     write,
@@ -14,19 +12,16 @@ from cecdata.common.durable.files import (
     write_text,
 )
 from cecdata.common.durable.state import Journal, Lock
-from cecdata.common.durable.workspace import STATE, Workspace, write_beside
+from cecdata.common.durable.workspace import STATE, Workspace
 
 __all__ = [
     "STATE",
-    "FileRecord",
     "Journal",
     "Lock",
     "Workspace",
-    "check_path",
     "publish",
     "sha256_of",
     "write",
-    "write_beside",
     "write_bytes",
     "write_text",
 ]

@@ -139,9 +139,7 @@ def publish(staged: Path, final: Path, *, again: bool = False) -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
             path.replace(target)
             fsync_folder(target.parent)
-        for folder in sorted((p for p in staged.rglob("*") if p.is_dir()), reverse=True):
-            folder.rmdir()
-        staged.rmdir()
+        shutil.rmtree(staged)
 
 
 def sync_files(folder: Path) -> None:

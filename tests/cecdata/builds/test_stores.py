@@ -150,12 +150,12 @@ def test_a_store_gets_the_bytes_of_a_local_build(
     assert cecdata(*words)[0] == 0
     strays = []
 
-    def watched(path, fill, check, *, tmp):
+    def watched(path, fill, *, tmp):
         def filled(temporary):
             fill(temporary)
             strays.extend((tmp_path / "scratch/copies").glob("*/**/.*-*"))
 
-        return durable.write(path, filled, check, tmp=tmp)
+        return durable.write(path, filled, tmp=tmp)
 
     monkeypatch.setattr("cecdata.common.store.write", watched)
     assert api.scan(out).collect().equals(api.scan(built).collect())
