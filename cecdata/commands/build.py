@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cecdata.commands.show import OutPath, print_json, summarise, summarise_as_text
+from cecdata.commands.show import print_json, summarise, summarise_as_text
 from cecdata.common.command_group import SectionCommand, SectionOption
 from cecdata.common.machine import count_usable_cores
 from cecdata.common.progress import Progress, print_lines
@@ -57,7 +57,7 @@ _OPTIONS = (
     click.option(
         "--out",
         required=True,
-        type=OutPath(),
+        metavar="PATH",
         help="Folder of the dataset, or its place in a store: s3://BUCKET/NAME.",
     ),
     as_option(

@@ -20,17 +20,6 @@ if TYPE_CHECKING:
     from cecdata.shards.manifest import Manifest
 
 
-class OutPath(click.ParamType[Path | str]):
-    """A local path, or the URI of a place in a store, as text."""
-
-    name = "path"
-
-    def convert(
-        self, value: Path | str, _param: click.Parameter | None, _ctx: click.Context | None
-    ) -> Path | str:
-        return str(value) if is_remote(value) else Path(value)
-
-
 class DatasetPath(click.ParamType[Path]):
     """The folder of a dataset; for one in a store, that of a local copy."""
 
@@ -51,7 +40,7 @@ def print_json(value: object) -> None:
     sys.stdout.write("\n")
 
 
-def summarise(out: Path | str, manifest: Manifest) -> dict[str, Json]:
+def summarise(out: str, manifest: Manifest) -> dict[str, Json]:
     """Return what `cecdata build --json` and `pool --json` print."""
     from cecdata.common.codec import encode
     from cecdata.shards.manifest import POOL
@@ -66,14 +55,14 @@ def summarise(out: Path | str, manifest: Manifest) -> dict[str, Json]:
     splits: dict[str, Json] = {
         name: sum(file.rows for file in files) for name, files in manifest.outputs.items()
     }
-    facts: dict[str, Json] = {"out": without_userinfo(str(out)), "splits": splits}
+    facts: dict[str, Json] = {"out": without_userinfo(out), "splits": splits}
     return facts | {key: whole[key] for key in keys}
 
 
-def summarise_as_text(out: Path | str, manifest: Manifest) -> str:
+def summarise_as_text(out: str, manifest: Manifest) -> str:
     from cecdata.shards.manifest import POOL
 
-    out, pool = without_userinfo(str(out)), manifest.kind == POOL
+    out, pool = without_userinfo(out), manifest.kind == POOL
     amount = "" if pool else f"{manifest.pairs.kept:,} pairs from "
     lines = [f"{out}: {amount}{manifest.rows.kept:,} sentences of {manifest.rows.read:,} rows"]
     for name, files in manifest.outputs.items():

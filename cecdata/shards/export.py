@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cecdata.common import durable
-from cecdata.common.errors import RefusedError, UsageError, did_you_mean
+from cecdata.common.errors import RefusedError, UsageError
 from cecdata.common.progress import advance_bar
+from cecdata.common.settings import require_known
 from cecdata.shards.reader import Dataset, open_dataset
 from cecdata.shards.schema import PAIR
 
@@ -125,8 +126,7 @@ def export(
             "folder"
         )
     form = format or choose_format(path)
-    if form not in FORMATS:
-        raise UsageError(f"unknown format {form!r}; {did_you_mean(form, list(FORMATS))}")
+    require_known("format", form, FORMATS)
     _check_options(path, form, template)
     dataset = open_dataset(out)
     rows = dataset.rows(split)

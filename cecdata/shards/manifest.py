@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cecdata.common.codec import SEAL, Json, decode, encode, is_sealed, parse, seal_object
+from cecdata.common.codec import Json, decode, encode, seal_object, unseal_object
 from cecdata.common.durable.files import check_inside
 from cecdata.common.errors import InputError, VerificationError
 from cecdata.shards.schema import FIRST_VERSION, SCHEMA_VERSION
@@ -52,8 +52,8 @@ class Counts:
     rejected: Mapping[str, int] = field(default_factory=dict)  # reason → how many
 
     def __post_init__(self) -> None:
-        if self.read != self.kept + sum(self.rejected.values()):
-            lost = self.read - self.kept - sum(self.rejected.values())
+        lost = self.read - self.kept - sum(self.rejected.values())
+        if lost:
             raise ValueError(
                 f"{self.read:,} read, but {self.kept:,} kept and {self.rejected} rejected: "
                 f"{lost:,} unaccounted for"
@@ -215,22 +215,15 @@ def decode_manifest(data: bytes, where: str = MANIFEST) -> Manifest:
     it.
     """
     try:
-        document = parse(data)
+        document = unseal_object(data)
     except ValueError as error:
-        raise VerificationError(f"{where}: not JSON ({error}). {_REBUILD}") from error
-    if not isinstance(document, dict):
-        raise VerificationError(f"{where}: not a JSON object. {_REBUILD}")
+        raise VerificationError(f"{where}: damaged or edited ({error}). {_REBUILD}") from error
     version = document.get("schema_version")
     if isinstance(version, int) and not FIRST_VERSION <= version <= SCHEMA_VERSION:
         raise VerificationError(
             f"{where}: schema version {version}, but this release reads {FIRST_VERSION} to "
             f"{SCHEMA_VERSION}. Install a newer {PRODUCT}, or rebuild an older dataset."
         )
-    if not is_sealed(data):
-        raise VerificationError(
-            f"{where}: the checksum is wrong, so the file was damaged or edited. {_REBUILD}"
-        )
-    document.pop(SEAL)
     try:
         return decode(Manifest, document, "")
     except ValueError as error:

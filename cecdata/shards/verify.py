@@ -44,7 +44,6 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Return whether there is no problem."""
         return not self.problems
 
 
