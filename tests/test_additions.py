@@ -113,9 +113,10 @@ FORMAT = '''"""Records that a blank line ends; the first line of a record is its
 
 from collections.abc import Iterator
 
+import numpy as np
 import pyarrow as pa
 
-from cecdata.corpus.lines import number_lines, split_blocks
+from cecdata.corpus.lines import split_blocks
 from cecdata.corpus.rows import build_rows
 from cecdata.corpus.sources import Format, Record, Rows, Source, open_source
 
@@ -123,7 +124,7 @@ from cecdata.corpus.sources import Format, Record, Rows, Source, open_source
 def _read(source: Source, text_column: str | None, batch_rows: int) -> Iterator[Rows]:
     """Yield the texts of the records of a file."""
     texts = [record.partition(b"\\n")[0] for record in _parse(source)]
-    yield build_rows(source, pa.array(texts, pa.binary()), None, number_lines(1, len(texts)))
+    yield build_rows(source, pa.array(texts, pa.binary()), None, 1 + np.arange(len(texts)))
 
 
 def _records(source: Source) -> Iterator[Record]:

@@ -78,7 +78,6 @@ def classify_treatments() -> npt.NDArray[np.uint8]:
     return table
 
 
-@functools.cache
 def find_unstable_characters() -> frozenset[str]:
     """Return the characters below TABLE_SIZE that canonical composition may touch."""
     chars: set[str] = set()

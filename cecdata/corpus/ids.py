@@ -10,9 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 from xxhash import xxh3_64_intdigest
 
-from cecdata.common.kernels import splitmix64
+from cecdata.common.kernels import Uint64s, splitmix64
 
-Uint64s = npt.NDArray[np.uint64]
 Int64s = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 

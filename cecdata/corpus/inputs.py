@@ -185,9 +185,7 @@ def _fetch_remote(uri: str, form: str | None) -> list[Source]:
 
 def _list_sample() -> list[Source]:
     """Return the files of the corpus that ships with the package."""
-    from importlib.resources import files
-
-    folder = Path(str(files("cecdata"))) / "sample"
+    folder = Path(__file__).parents[1] / "sample"
     return [_check_file(path, f"sample/{path.name}") for path in sorted(folder.glob("*.txt"))]
 
 

@@ -10,9 +10,6 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import IO
 
-import numpy as np
-import numpy.typing as npt
-
 from cecdata.common.errors import InputError
 from cecdata.common.text import advise_decompression
 from cecdata.corpus.encodings import transcode
@@ -130,7 +127,3 @@ def _is_han_in_utf8(chunk: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return any("\u4e00" <= character <= "\u9fff" for character in text)
-
-
-def number_lines(first: int, count: int) -> npt.NDArray[np.int64]:
-    return np.arange(first, first + count, dtype=np.int64)

@@ -14,7 +14,6 @@ import pyarrow as pa
 from cecdata.common.errors import InputError
 from cecdata.corpus.formats import FORMATS
 from cecdata.corpus.inputs import find_sources
-from cecdata.corpus.lines import number_lines
 from cecdata.corpus.rows import build_rows
 from cecdata.corpus.sources import DamagedError, Reject, Rows, Source
 from cecdata.shards.manifest import File
@@ -154,7 +153,7 @@ def _read_source(
             counts.damage = detail
     if reason:
         reject = Reject(counts.rows + 1, source.origin, "", reason, detail)
-        yield build_rows(source, pa.array([], pa.string()), None, number_lines(1, 0), [reject])
+        yield build_rows(source, pa.array([], pa.string()), None, np.arange(0), [reject])
 
 
 def _join_rows(parts: Sequence[Rows]) -> Rows:
@@ -177,12 +176,10 @@ def explain_empty_corpus(
     names = ", ".join(paths)
     if not rejected:
         return InputError(f"{names}: the corpus is empty (no lines, no rows)")
-    counts = ", ".join(
-        f"{reason} {count:,}" for reason, count in sorted(rejected.items(), key=lambda x: -x[1])
-    )
+    ranked = Counter(rejected).most_common()
+    counts = ", ".join(f"{reason} {count:,}" for reason, count in ranked)
     hints = {"invalid_utf8": _ENCODING_HINT, "too_long": _LENGTH_HINT}
-    most = max(rejected, key=lambda reason: rejected[reason])
-    hint = hints.get(most) or "".join(f" {text}" for text in damage[:1])
+    hint = hints.get(ranked[0][0]) or "".join(f" {text}" for text in damage[:1])
     return InputError(f"{names}: no sentence is left; rejected rows by reason: {counts}.{hint}")
 
 

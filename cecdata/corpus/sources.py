@@ -212,8 +212,7 @@ def pick_columns(
     return Picked(text, origin, licence)
 
 
-@dataclass(frozen=True, slots=True)
-class Picked:
+class Picked(NamedTuple):
     """The columns to read; None: the file's name is the origin, --licence gives the licence."""
 
     text: str
@@ -223,8 +222,7 @@ class Picked:
     @property
     def names(self) -> list[str]:
         """Return the names of the columns to read, each once."""
-        named = (self.text, self.origin, self.licence)
-        return list(dict.fromkeys(name for name in named if name is not None))
+        return list(dict.fromkeys(name for name in self if name is not None))
 
 
 def explain_unknown_column(name: str, available: Sequence[str], label: str) -> str:

@@ -203,10 +203,7 @@ def _read_rows(
         if text_column is None and sources.DEFAULT_TEXT not in header:
             _refuse_sentences(header, delimiter, source)
         picked = sources.pick_columns(text_column, header, header, source.label)
-        columns = [
-            None if name is None else header.index(name)
-            for name in (picked.text, picked.origin, picked.licence)
-        ]
+        columns = [None if name is None else header.index(name) for name in picked]
         yield from _read_batches(feed, records, source, columns, len(header), batch_rows)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from cecdata.common.errors import InputError
 from cecdata.corpus import sources
-from cecdata.corpus.lines import Block, number_lines, read_utf8, split_blocks
+from cecdata.corpus.lines import Block, read_utf8, split_blocks
 from cecdata.corpus.sources import Format, Record, Reject, Rows, Source, make_excerpt
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def _read_rows(
         if table is None:
             yield _parse_lines(block, keys, source)
             continue
-        rows = number_lines(block.first_line, table.num_rows)
+        rows = block.first_line + np.arange(table.num_rows)
         text, origin, *licences = (table.column(name).combine_chunks() for name in keys.names())
         licence = pc.coalesce(*map(clean_names, licences)) if licences else None
         yield build_rows(source, text, origin, rows, block.rejects, licence)
@@ -187,20 +187,19 @@ def _parse_lines(block: Block, keys: _Keys, source: Source) -> Rows:
 
     from cecdata.corpus.rows import build_rows
 
-    parsed: list[_Parsed] = []
-    rows: list[int] = []
+    parsed: dict[int, _Parsed] = {}  # by row
     rejects = list(block.rejects)
     for row, line in enumerate(block.data.split(b"\n")[:-1], block.first_line):
         result = _parse_line(row, line, keys, source)
         if isinstance(result, Reject):
             rejects.append(result)
         else:
-            parsed.append(result)
-            rows.append(row)
+            parsed[row] = result
+    lines, rows = parsed.values(), np.array(list(parsed), np.int64)
     text, origin, licence = (
-        pa.array([line[at] for line in parsed], pa.string()) for at in range(len(_Parsed._fields))
+        pa.array([line[at] for line in lines], pa.string()) for at in range(len(_Parsed._fields))
     )
-    return build_rows(source, text, origin, np.array(rows, np.int64), rejects, licence)
+    return build_rows(source, text, origin, rows, rejects, licence)
 
 
 class _Parsed(NamedTuple):

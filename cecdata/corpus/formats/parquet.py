@@ -32,8 +32,7 @@ def _read_rows(source: Source, text_column: str | None, batch_rows: int) -> Iter
         first = source.before + 1
         for batch in _read_batches(file, source, picked.names, batch_rows):
             text, origin, licence = (
-                None if name is None else batch.column(name)
-                for name in (picked.text, picked.origin, picked.licence)
+                None if name is None else batch.column(name) for name in picked
             )
             rows = np.arange(first, first + batch.num_rows)
             yield build_rows(source, text, origin, rows, (), licence)

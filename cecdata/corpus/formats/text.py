@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
+import numpy as np
+
 from cecdata.common.errors import InputError
-from cecdata.corpus.lines import Block, number_lines, split_blocks
+from cecdata.corpus.lines import Block, split_blocks
 from cecdata.corpus.sources import Format, Record, Reject, Rows, Source, open_source, parse_json
 
 
@@ -17,7 +19,7 @@ def _read_rows(source: Source, text_column: str | None, batch_rows: int) -> Iter
     del text_column, batch_rows  # plain text has no columns; a block of bytes is a batch
     for block in _read_blocks(source):
         lines = split_lines(block.data)
-        rows = number_lines(block.first_line, len(lines))
+        rows = block.first_line + np.arange(len(lines))
         yield build_rows(source, lines, None, rows, block.rejects)
 
 
