@@ -105,9 +105,8 @@ def load_index(names: Sequence[str]) -> Index:
 
 
 def hash_benchmarks(names: Sequence[str]) -> dict[str, str]:
-    """Return the SHA-256 of each benchmark file by name; an empty dict without `names`."""
-    files = find_benchmark_files(names) if names else {}
-    return {name: _hash_file(path) for name, path in files.items()}
+    """Return the SHA-256 of each benchmark file by name."""
+    return {name: _hash_file(path) for name, path in find_benchmark_files(names).items()}
 
 
 def _hash_file(path: Path) -> str:

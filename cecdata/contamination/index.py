@@ -26,6 +26,7 @@ from cecdata.common.kernels import (
     Bytes,
     Int32s,
     Points,
+    Uint64s,
     compiled,
     entry_with,
     inlined,
@@ -34,7 +35,6 @@ from cecdata.common.kernels import (
 )
 from cecdata.corpus.normalise import map_forms
 
-Uint64s = npt.NDArray[np.uint64]
 Int64s = npt.NDArray[np.int64]
 Uint32s = npt.NDArray[np.uint32]
 Flags = npt.NDArray[np.uint8]

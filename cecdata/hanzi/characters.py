@@ -40,6 +40,7 @@ _FREQUENCY, _TRADITIONAL, _VARIANTS = 5, 6, 7  # columns of the table `character
 Ranges = NDArray[np.int32]
 
 
+@cache
 def read_rows(name: str) -> list[tuple[str, ...]]:
     """Return the rows of ``tables/<name>.tsv``, without the header line."""
     lines = (TABLES / f"{name}.tsv").read_text(encoding="utf-8").split("\n")
@@ -130,14 +131,9 @@ class Words:
 @cache
 def list_words(length: int) -> Words:
     """Return all words of `length` characters, 2 to 4."""
-    chosen = [row for row in _read_lexicon() if len(row[0]) == length]
+    # of a row: the word, its count and further columns
+    chosen = [row for row in read_rows("lexicon") if len(row[0]) == length]
     points = np.frombuffer("".join(row[0] for row in chosen).encode("utf-32-le"), np.uint32)
     characters = make_slots()[points].reshape(-1, length) - 1
     counts = np.array([row[1] for row in chosen], np.float64)
     return Words(tuple(row[0] for row in chosen), characters, counts)
-
-
-@cache
-def _read_lexicon() -> list[tuple[str, ...]]:
-    """Return the rows of the lexicon: word, count and further columns, as text."""
-    return read_rows("lexicon")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 
 
 @dataclass(frozen=True, slots=True, order=True, kw_only=True)
@@ -62,14 +63,8 @@ def _find_runs(source: str, target: str) -> Iterator[tuple[int, int, int, int]]:
     """Yield the longest differing stretches as (start, end) in the target and in the source."""
     from rapidfuzz.distance import Levenshtein
 
-    first: tuple[int, int] | None = None  # where a stretch starts in the target and in the source
-    end = source_end = 0
-    for code in Levenshtein.opcodes(target, source):  # our target is its src, our source its dest
-        if code.tag != "equal":
-            first = first or (code.src_start, code.dest_start)
-            end, source_end = code.src_end, code.dest_end
-        elif first:
-            yield first[0], end, first[1], source_end
-            first = None
-    if first:
-        yield first[0], end, first[1], source_end
+    codes = Levenshtein.opcodes(target, source)  # our target is its src, our source its dest
+    for is_equal, stretch in groupby(codes, lambda code: code.tag == "equal"):
+        if not is_equal:
+            run = list(stretch)
+            yield run[0].src_start, run[-1].src_end, run[0].dest_start, run[-1].dest_end

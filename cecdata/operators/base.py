@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Literal
 
@@ -95,7 +94,7 @@ def make_reader(name: str) -> Callable[[], ConfusionSet]:
 
     @cache
     def read() -> ConfusionSet:
-        path = Path(str(files("cecdata.operators").joinpath(f"{name}.confusions")))
+        path = Path(__file__).with_name(f"{name}.confusions")
         _, columns = arrays.load(path, KIND, "Reinstall the package")
         count = len(standard_characters())
         source = np.repeat(np.arange(count, dtype=np.int32), columns["size"].astype(np.int64))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -59,7 +58,7 @@ def make_reader(name: str) -> Callable[[], SpanSet]:
 
     @cache
     def read() -> SpanSet:
-        path = Path(str(files("cecdata.operators").joinpath(f"{name}.spans")))
+        path = Path(__file__).with_name(f"{name}.spans")
         _, columns = arrays.load(path, KIND, "Reinstall the package")
         return SpanSet(
             sources=arrays.split_texts(columns["sources"]),
