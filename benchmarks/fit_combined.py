@@ -72,11 +72,11 @@ def main() -> None:
     for part, ((number, offset, _), known) in enumerate(zip(parts, evidence, strict=True)):
         wanted = find_right_changes(*rows[number])
         for (first, last, text), values in known.items():
-            features.append((1.0, *values[:3]))
+            features.append((1.0, *values[:4]))
             right.append(is_right((first + offset, last + offset, text), rows[number][0], wanted))
             changes.append((part, (first, last, text)))
     table, labels = np.array(features), np.array(right, float)
-    weights = np.array(proposer.weights[:4]) if options.keep else fit_logistic(table, labels)
+    weights = np.array(proposer.weights[:5]) if options.keep else fit_logistic(table, labels)
     print(Weights(*(round(float(weight), 2) for weight in weights)))
     chances = 1 / (1 + np.exp(-table @ weights))
     print("confidence   changes   right")

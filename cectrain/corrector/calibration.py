@@ -36,7 +36,7 @@ Pair = tuple[str, str]  # source and target
 class Judged(NamedTuple):
     """The changes of all pairs, and whether each is right.
 
-    `features` [N, 5] holds 1 and the first values of `Known`; `model` and `ngrams` hold log-ratios.
+    `features` [N, 6] holds 1 and the first values of `Known`; `model` and `ngrams` hold log-ratios.
     errors: those of the pairs, proposed or not.
     """
 
@@ -119,7 +119,7 @@ def judge_changes(
         for start, end, text in changes
     ]
     return Judged(
-        features=np.array([(1.0, *known[:4]) for part in evidence for known in part.values()]),
+        features=np.array([(1.0, *known[:5]) for part in evidence for known in part.values()]),
         model=np.concatenate(model),
         ngrams=np.concatenate(ngrams.log_ratios_of(texts, listed)),
         right=np.array(right),

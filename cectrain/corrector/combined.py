@@ -3,12 +3,13 @@
 The channel gives each possible change c of a text a posterior p(c), and the policy the logarithm
 v(c) of how much likelier it writes the change than the text as it is. Both enter a log-linear model
 
-    logit P(c) = bias + channel · logit p(c) + policy · v(c) + proposals · log n(c)
+    logit P(c) = bias + channel · logit p(c) + policy · v(c) + proposals · log n(c) + topic · t(c)
 
 whose weights were fitted by maximum likelihood on synthetic pairs of held-out sentences
 (benchmarks/fit_combined.py). P(c) is the confidence of an edit. n(c) is the number of changes that
 the channel proposes in its sentence: where it finds many, it knows the text less, and few of them
-can be right. A language model may have a say too: `rescoring.py`.
+can be right. t(c) is how much better its words suit the rest of the text (`cecdata/lm/vectors.py`).
+A language model may have a say too: `rescoring.py`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from pathlib import Path
 
 from cecdata.lm import LanguageModel, open_scorer
 from cecdata.lm.ngrams import SHIPPED_NAME
+from cecdata.lm.vectors import load_shipped_vectors
 from cecdata.models.hub import identify_checkpoint
 from cectrain.corrector import rescoring
 from cectrain.corrector.change_scorer import ChangeScorer
@@ -42,7 +44,8 @@ JUDGED, JUDGED_TERM = 0.005, 0.05  # least posteriors of changes, to terms, that
 WORDS = Weights(0.39, 0.95, 0.17, -0.37)
 DEFAULT = Weights(0.67, 1.15, 0.18, -0.35)
 #: Of a change to a term of the user, which is likely and which the policy need not know: what is
-#: added to logit P(c), and the least v(c). Chosen on other sentences than bench_terms.py reports.
+#: added to logit P(c), and the least v(c); the least t(c) is 0. Chosen on other sentences than
+#: bench_terms.py reports.
 KNOWN, LEAST_RATIO = 0.75, -8.0
 #: What is added besides where the term is a word of the n-gram model: its p(c) is that of a word
 #: anywhere, and the user says that the text is of its field.
@@ -247,20 +250,23 @@ def join_evidence(
     proposed: Mapping[Change, float],
     ratios: Mapping[Change, float],
 ) -> dict[Change, Known]:
-    """Return logit p(c), v(c) and log n(c) of the changes of a piece.
+    """Return logit p(c), v(c), log n(c) and t(c) of the changes of a piece.
 
     likely: the posteriors by which n(c) is counted. proposed: logit p(c) of the changes that a
     language model proposes. ratios: v(c) of all changes.
     """
     counts = count_proposals(piece, likely, ratios)
+    topics = load_shipped_vectors().compare_topics(piece, [*ratios])
     evidence = {}
-    for change, ratio in ratios.items():
+    for (change, ratio), topic in zip(ratios.items(), topics, strict=True):
         log_odds = proposed.get(change)
         if log_odds is None:
             start, end, target = change
             log_odds = logit(reading.posterior[change]) + LENGTH * (len(target) != end - start)
-        least = LEAST_RATIO if change in reading.terms else -math.inf
-        evidence[change] = Known(log_odds, max(ratio, least), math.log(max(1, counts[change])))
+        known = Known(log_odds, ratio, math.log(max(1, counts[change])), topic)
+        if change in reading.terms:
+            known = known._replace(policy=max(ratio, LEAST_RATIO), topic=max(topic, 0.0))
+        evidence[change] = known
     return evidence
 
 

@@ -4,7 +4,7 @@ For a change c the model gives r(c) = log P(changed text) − log P(text), which
 model of `combined.py`
 
     logit P(c) = bias + channel · logit p(c) + policy · v(c) + proposals · log n(c)
-                 + distortion · d(c) + model · r(c)
+                 + topic · t(c) + distortion · d(c) + model · r(c)
 
 There d(c) = log P(observed | right) of the channel has a weight of its own: p(c) holds it together
 with what the n-grams say, whose share the model takes over. r(c) counts up to `TRUSTED`.
@@ -46,11 +46,11 @@ PROPOSED = 4  # changes of a text that it proposes itself, at most
 HOPELESS = -6.0  # logit without the model below which it is not asked
 BEHIND = 6.0  # nats that the text behind a change adds at most, by 98 % of synthetic changes
 TRUSTED = 10.0  # nats beyond which a ratio says no more, by held-out synthetic pairs
-KIND = "cectrain calibration 7"
+KIND = "cectrain calibration 8"
 
 
 class Known(NamedTuple):
-    """What is known of a change before a model judges it: logit p(c), v(c), log n(c) and d(c).
+    """What is known of a change before a model judges it: logit p(c), v(c), log n(c), t(c), d(c).
 
     estimate: r(c) by the text before the change, see `LanguageModel.estimate_ratios`.
     """
@@ -58,6 +58,7 @@ class Known(NamedTuple):
     channel: float
     policy: float
     proposals: float = 0.0
+    topic: float = 0.0
     distortion: float = 0.0
     estimate: float = -math.inf
 
@@ -85,13 +86,14 @@ class Weights(NamedTuple):
     channel: float
     policy: float
     proposals: float = 0.0
+    topic: float = 0.0
     distortion: float = 0.0
     model: float = 0.0
     least: float = LEAST
 
     def logit(self, evidence: Sequence[float], ratio: float = 0.0) -> float:
         """Return logit P(c) from r(c) and the first values of `Known`."""
-        known = sum(map(operator.mul, self[1:5], evidence))  # from `channel` to `distortion`
+        known = sum(map(operator.mul, self[1:6], evidence))  # from `channel` to `distortion`
         return self.bias + float(known) + self.model * max(-TRUSTED, min(TRUSTED, ratio))
 
 

@@ -528,7 +528,7 @@ def test_the_distortion_has_a_weight_of_its_own():
     """It moves the log-odds of a change by log P(observed | right)."""
     proposer = CombinedProposer(lm="words", rescore=Opinion([], 0.0))
     evidence = proposer.gather_evidence(TEXTS[:1], proposer.channel.read_pieces(TEXTS[:1]))
-    proposer.rescorer.weights = Weights(0.0, 1.0, 0.0, 0.0, 0.5, 1.0)
+    proposer.rescorer.weights = Weights(0.0, 1.0, 0.0, distortion=0.5, model=1.0)
     change = 4, 5, "已"
     known = evidence[0][change]
     assert known.distortion == read_channel(SHIPPED_FILE).distortion(TEXTS[0], *change)
@@ -550,7 +550,7 @@ def test_only_proposals_are_judged_and_only_where_there_are_some():
 def test_a_change_that_cannot_be_made_is_not_judged():
     """Where even the greatest ratio that counts leaves it below the least confidence."""
     scorer = Opinion(default=99.0)
-    rescorer = Rescorer(scorer, WORDS, "none", Weights(0.0, 1.0, 0.0, 0.0, 0.0, 0.1))
+    rescorer = Rescorer(scorer, WORDS, "none", Weights(0.0, 1.0, 0.0, model=0.1))
     near, far = (0, 1, "一"), (1, 2, "二")
     evidence = [{near: Known(-0.5, 0.0), far: Known(-1.5, 0.0)}, {far: Known(-1.5, 0.0)}]
     logits = rescorer.judge(["甲乙", "丙丁"], evidence, 0.0)
@@ -587,7 +587,7 @@ def test_the_model_proposes_what_the_n_grams_rule_out():
 def test_what_the_text_before_a_change_refuses_is_not_judged():
     """More than `BEHIND` is not expected of the text behind it."""
     scorer = Opinion(default=9.0)
-    rescorer = Rescorer(scorer, WORDS, "none", Weights(0.0, 1.0, 0.0, 0.0, 0.0, 1.0))
+    rescorer = Rescorer(scorer, WORDS, "none", Weights(0.0, 1.0, 0.0, model=1.0))
     near, far = (0, 1, "一"), (1, 2, "二")
     known = {
         near: Known(-1.0, 0.0, estimate=1.0 - BEHIND),

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cecdata.lm.ngrams import SHIPPED_NAME, load_shipped
+from cecdata.lm.vectors import load_shipped_vectors
 from cecdata.models.causal import encode_prompt
 from cectrain.corrector.change_scorer import FLOOR
 from cectrain.corrector.combined import (
@@ -119,6 +120,8 @@ def test_a_confidence_is_that_of_the_model(combined, text):
         logit += combined.weights.channel * evidence
         same = sentences.count(text.index("。") < change[0])
         logit += combined.weights.proposals * math.log(same)
+        (topic,) = load_shipped_vectors().compare_topics(text, [change])
+        logit += combined.weights.topic * topic
         assert math.log(confidence / (1 - confidence)) == pytest.approx(logit)
 
 
