@@ -99,7 +99,10 @@ class WordVectors:
 def load_vectors(path: Path) -> WordVectors:
     """Read what tools/ngram/vectors.py wrote; raise `InputError` for a damaged file."""
     _, columns = arrays.load(path, KIND, "Install the package again")
-    around, word = (Rows(columns[name], columns[f"{name}_scale"]) for name in ("around", "word"))
+    around, word = (
+        Rows(columns[name].astype(np.int8), columns[f"{name}_scale"].astype(np.float32))
+        for name in ("around", "word")
+    )
     log_prob = columns["log_prob"].astype(np.float32)
     return WordVectors(arrays.split_texts(columns["words"]), log_prob, around, word)
 
