@@ -41,8 +41,8 @@ from cectrain.corrector.wordlists import Term
 
 JUDGED, JUDGED_TERM = 0.005, 0.05  # least posteriors of changes, to terms, that the policy judges
 #: For the n-gram model `words`; for the mean of both models that ship, and for others.
-WORDS = Weights(0.39, 0.95, 0.17, -0.37)
-DEFAULT = Weights(0.67, 1.15, 0.18, -0.35)
+WORDS = Weights(0.11, 0.94, 0.15, -0.31, 0.28)
+DEFAULT = Weights(0.35, 1.14, 0.15, -0.3, 0.35)
 #: Of a change to a term of the user, which is likely and which the policy need not know: what is
 #: added to logit P(c), and the least v(c); the least t(c) is 0. Chosen on other sentences than
 #: bench_terms.py reports.
