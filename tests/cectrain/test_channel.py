@@ -654,7 +654,7 @@ def test_a_change_of_a_word_is_right_where_it_undoes_all_of_its_errors(
 def test_the_threshold_rises_by_half_of_the_f1_that_a_model_adds():
     """Of changes, errors that are not proposed being missed; `confidence` goes before it."""
     right = np.arange(200) % 5 == 0  # 40 of 80 errors; no other feature says which
-    evidence = np.column_stack([np.ones(200), np.zeros((200, 4))])
+    evidence = np.column_stack([np.ones(200), np.zeros((200, 5))])
     found = Judged(evidence, np.where(right, 9.0, -9.0), np.zeros(200), right, 80)
     held = fit_calibration(found, WORDS)
     assert held.f1 == pytest.approx(2 * 40 / (40 + 80))
