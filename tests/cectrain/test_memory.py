@@ -16,7 +16,7 @@ from cectrain.documents.table import Reading, read_document
 NAME = "他在文司宥的书房。"
 EDIT = Edit(start=4, end=5, source="宥", target="有", confidence=0.9)
 BRAND = [
-    *("鲜邻今天开门了。", "他问鲜邻要不要去。", "这是鲜邻的新书。", "我们都喜欢鲜邻。"),
+    *("我们在鲜邻买了水果。", "他问鲜邻要不要去。", "这是鲜邻的新书。", "我们都喜欢鲜邻。"),
     *("鲜邻很远。", "昨天鲜邻没有菜。", "鲜邻在哪里？", "谁去过鲜邻？", "那家鲜邻关了。"),
 ]
 OTHERS = ["文司宥一笑。", "他问文司宥要不要走。", "文司宥没有回答。"]
