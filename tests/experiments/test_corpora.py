@@ -17,7 +17,7 @@ from cecdata.lm import LanguageModel
 from cectrain.corrector.channel.inverse import load_shipped_channel
 from cectrain.corrector.channel.proposer import Reading
 from cectrain.corrector.combined import logistic, logit
-from cectrain.corrector.rescoring import MEASURED
+from cectrain.corrector.rescoring import MEASURED, Known
 from experiments.corpora import compare, results
 from experiments.corpora.rescored import Rescored
 
@@ -204,6 +204,7 @@ def test_a_language_model_judges_what_a_counted_channel_proposes():
     channel = SimpleNamespace(read_pieces=lambda texts: [reading for _ in texts])
     ((edit,),) = Rescored(channel, load_shipped_channel(), Judge()).propose(["他己经来了。"])
     assert (edit.start, edit.target) == (1, "已")
-    evidence = logit(0.4), 0.0, 0.0, load_shipped_channel().distortion("他己经来了。", 1, 2, "已")
+    cost = load_shipped_channel().distortion("他己经来了。", 1, 2, "已")
+    evidence = Known(logit(0.4), 0.0, distortion=cost)
     expected = MEASURED._replace(bias=0.0).logit(evidence, 20.0)
     assert edit.confidence == pytest.approx(logistic(expected), abs=1e-4)
