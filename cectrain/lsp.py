@@ -19,8 +19,9 @@ from pygls.uris import to_fs_path
 from pygls.workspace import PositionCodec
 
 from cecdata.common.command_group import explain_error
-from cecdata.common.errors import UsageError, did_you_mean
+from cecdata.common.errors import UsageError
 from cecdata.common.progress import GivenUpError, asking_whether_given_up
+from cecdata.common.settings import require_known
 from cectrain.corrector.correction import Correction, Edit
 from cectrain.corrector.corrector import Corrector
 from cectrain.documents.document import correct_document, find_line_starts, list_edits, spell_target
@@ -168,8 +169,7 @@ class Server:
         if (root / PROTECTED).exists():
             settings["protect"] = root / PROTECTED
         for key, value in (self._settings or {}).items():
-            if key not in _SETTINGS:
-                raise UsageError(f"unknown setting {key!r}: {did_you_mean(key, [*_SETTINGS])}")
+            require_known("setting", key, _SETTINGS)
             if value in (None, "", []):
                 continue
             parts = value if isinstance(value, list) and key in _LISTS else [value]

@@ -159,8 +159,7 @@ def is_in_tuning_part(ids: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
 
     It is the same for every seed, so that no run trains on sentences that chose its settings.
     """
-    part: npt.NDArray[np.bool_] = _mix(np.asarray(ids, np.uint64), _TUNING) % np.uint64(10) == 0
-    return part
+    return np.asarray(_mix(np.asarray(ids, np.uint64), _TUNING) % np.uint64(10) == 0)
 
 
 def draw_ids(ids: npt.NDArray[np.uint64], count: int) -> npt.NDArray[np.uint64]:

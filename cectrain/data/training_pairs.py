@@ -47,7 +47,7 @@ class TrainingPairs:
     clean_share: float
     seed: int
     corrupt: Corrupt | None
-    read: Callable[[str], str] | None = None
+    read: Callable[[str], str] = str
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -68,8 +68,6 @@ class TrainingPairs:
         pairs = self.corrupt(stored, epoch) if self.corrupt else stored
         if self.clean_share > 0:
             pairs = [shards.mix_in_clean(pair, self.clean_share, self.seed) for pair in pairs]
-        if self.read is None:
-            return pairs
         return [
             replace(pair, source=self.read(pair.source), target=self.read(pair.target))
             for pair in pairs

@@ -160,8 +160,6 @@ def find_encoding(head: bytes) -> str:
     """
     if head.startswith((b"{\\rtf", b"%PDF-")):
         raise InputError(_UNREAD)
-    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "utf-16"
     try:
         codecs.getincrementaldecoder("utf-8")().decode(head)
     except UnicodeDecodeError:

@@ -115,10 +115,8 @@ def draw_groups(
     kinds = list(profile)
     weights = np.array([profile[kind] for kind in kinds])
     drawn_P_L = rng.choice(len(kinds), size=(len(bank.pairs), size), p=weights / weights.sum())
-    columns_of_kinds_P_L = []
-    for kind in kinds:
-        columns = np.array(bank.find_columns(kind))
-        columns_of_kinds_P_L.append(columns[rng.integers(len(columns), size=drawn_P_L.shape)])
+    size_P_L = drawn_P_L.shape
+    columns_of_kinds_P_L = [rng.choice(bank.find_columns(kind), size_P_L) for kind in kinds]
     return np.choose(drawn_P_L, columns_of_kinds_P_L)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.nn import functional
+from torch.nn.utils.rnn import pad_sequence
 
 from cecdata.models import prompts
 from cecdata.models.causal import encode_prompt
@@ -34,14 +35,13 @@ def collate(policy: Policy, pairs: Sequence[Pair]) -> dict[str, torch.Tensor]:
     Only answers have labels. There is no mask: causal attention never sees the padding behind.
     """
     tokens = [tokenize(policy, pair) for pair in pairs]
-    width = max(len(question) + len(answer) for question, answer in tokens)
+    ids = [torch.tensor(question + answer) for question, answer in tokens]
+    labels = [torch.tensor([IGNORED] * len(question) + answer) for question, answer in tokens]
     pad = int(policy.tokenizer.pad_token_id)
-    rows, labels = [], []
-    for question, answer in tokens:
-        padding = width - len(question) - len(answer)
-        rows.append(question + answer + [pad] * padding)
-        labels.append([IGNORED] * len(question) + answer + [IGNORED] * padding)
-    return {"input_ids": torch.tensor(rows), "labels": torch.tensor(labels)}
+    return {
+        "input_ids": pad_sequence(ids, batch_first=True, padding_value=pad),
+        "labels": pad_sequence(labels, batch_first=True, padding_value=IGNORED),
+    }
 
 
 @lru_cache(maxsize=4)
