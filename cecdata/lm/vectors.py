@@ -25,7 +25,7 @@ from cecdata.lm.table import LONGEST
 KIND = "cec-zero word vectors 1"
 SHIPPED = Path(__file__).with_name("words.vectors")
 Floats = NDArray[np.float32]
-_RUN = re.compile("[\u4e00-\u9fff]+")
+_RUN = re.compile("[\u3400-\u9fff]+")  # the characters that the channel reads
 
 
 class Rows(NamedTuple):

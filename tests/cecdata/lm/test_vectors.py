@@ -65,6 +65,11 @@ def test_topics_are_compared_by_the_words_that_a_change_leaves(vectors):
         assert vectors.compare_topics(text, changes) == expected, (text, changes)
 
 
+def test_a_text_without_other_words_says_nothing(vectors):
+    """Rare characters, too, are read by the channel."""
+    assert vectors.compare_topics("䴙䴙", [(1, 2, "䴘"), (0, 2, "甲")]) == [0.0, 0.0]
+
+
 def test_a_damaged_file_is_refused(tmp_path):
     """It says that the package is to be installed again."""
     path = tmp_path / "my.vectors"
