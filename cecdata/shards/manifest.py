@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cecdata.common.codec import Json, decode, encode, seal_object, unseal_object
+from cecdata.common.codec import Json, decode, encode, parse, seal_object, unseal_object
 from cecdata.common.durable.files import check_inside
 from cecdata.common.errors import InputError, VerificationError
 from cecdata.shards.schema import FIRST_VERSION, SCHEMA_VERSION
@@ -215,17 +215,22 @@ def decode_manifest(data: bytes, where: str = MANIFEST) -> Manifest:
     it.
     """
     try:
-        document = unseal_object(data)
+        document = parse(data)
     except ValueError as error:
-        raise VerificationError(f"{where}: damaged or edited ({error}). {_REBUILD}") from error
-    version = document.get("schema_version")
+        raise VerificationError(f"{where}: not JSON ({error}). {_REBUILD}") from error
+    # before the seal, of which a later version may have another form
+    version = document.get("schema_version") if isinstance(document, dict) else None
     if isinstance(version, int) and not FIRST_VERSION <= version <= SCHEMA_VERSION:
         raise VerificationError(
             f"{where}: schema version {version}, but this release reads {FIRST_VERSION} to "
             f"{SCHEMA_VERSION}. Install a newer {PRODUCT}, or rebuild an older dataset."
         )
     try:
-        return decode(Manifest, document, "")
+        sealed = unseal_object(data)
+    except ValueError as error:
+        raise VerificationError(f"{where}: damaged or edited ({error}). {_REBUILD}") from error
+    try:
+        return decode(Manifest, sealed, "")
     except ValueError as error:
         raise VerificationError(f"{where}: {error}. {_REBUILD}") from error
 
