@@ -243,7 +243,7 @@ class Tally:
             "unequal_length": scorer.unequal_length,
             "scored_unequal_length": used,
             "unequal_length_means": base.MEANING[used],
-            "rows": self.read if self._stopped else self.kept,
+            "rows": self.read if self._stopped else self.kept,  # what the script had to score
             "rows_scored": self.kept,
             "rows_read": self.read,
             **scorer.details,

@@ -219,7 +219,11 @@ def _cut_text(
     sentences: Int32s,
     count: int,
 ) -> int:
-    """Write the bounds of a text's sentences behind the first `count`; return the new count."""
+    """Write the bounds of a text's sentences behind the first `count`; return the new count.
+
+    Row 1 of `sentences` has the first byte of each, row 2 the byte behind its last. `mates` has the
+    offset in the text of the other bracket of a pair, or -1. The turn at `stop` ends a line.
+    """
     start, stop = np.uint64(text_start), np.uint64(text_stop)
     at, first, last = start, _NONE, start  # first, last: bounds of the sentence without spaces
     ended = pause = False  # whether the sentence may end here, and whether it stands at a …

@@ -54,8 +54,10 @@ def load(
 
 
 def make_reader(policy: Policy) -> Callable[[str], str]:
-    """Return a function that gives a text as the policy reads it in a corrector: without what parts
-    words, and with stand-ins for characters that it would spell in bytes, or read as commands.
+    """Return a function from a text to what the policy reads of it in a corrector.
+
+    Spaces and the like inside of words are left out, and characters that it cannot read (those it
+    would spell in bytes, and its special tokens) have stand-ins.
     """
     unread = PolicyProposer(policy).unread
     return lambda text: put_stand_ins(Plain.make(text).text, unread)

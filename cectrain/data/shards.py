@@ -134,13 +134,14 @@ def draw_held_out(
     No pair is longer than `limit`. The clean sentences are those drawn last, so that they differ
     from the pairs' sentences if there are enough. Raises InputError if no pair is short enough.
     """
-    split, tuning = (TRAIN, True) if config.tuning else (HELD_OUT, None)
-    count = 2 * (config.held_out + config.held_out_clean)  # so that some are of no held-out pair
+    split, tuning = (TRAIN, True) if config.tuning else (HELD_OUT, None)  # None: all of the split
+    # Pairs are the first of these, clean sentences the last; twice as many, because targets repeat.
+    count = 2 * (config.held_out + config.held_out_clean)
     drawn = sample(dataset, split, count, seed, limit, tuning=tuning)
     if count and not drawn:
         raise explain_too_long(dataset.path, limit)
     distinct = list(dict.fromkeys(pair.target for pair in drawn))
-    clean = distinct[max(0, len(distinct) - config.held_out_clean) :]
+    clean = distinct[max(0, len(distinct) - config.held_out_clean) :]  # none where 0 are wanted
     return tuple(drawn[: config.held_out]), tuple(clean)
 
 

@@ -217,10 +217,10 @@ def _copy_text(run: Element, text: str, name: str = "t") -> list[Element]:
 
 
 def _refer_to(comment: Element, pieces: list[Element]) -> list[Element]:
-    """Return pieces of a paragraph between the marks that a comment is about them."""
-    number = {f"{_W}id": comment.get(f"{_W}id")}
-    anchor = _MAKE.r(_MAKE.commentReference(number))
-    return [_MAKE.commentRangeStart(number), *pieces, _MAKE.commentRangeEnd(number), anchor]
+    """Return pieces of a paragraph between the marks of a comment's range, then its reference."""
+    attributes = {f"{_W}id": comment.get(f"{_W}id")}
+    start, end = _MAKE.commentRangeStart(attributes), _MAKE.commentRangeEnd(attributes)
+    return [start, *pieces, end, _MAKE.r(_MAKE.commentReference(attributes))]
 
 
 def _add_comments(parts: Mapping[str, bytes], comments: list[Element]) -> dict[str, Element]:

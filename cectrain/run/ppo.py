@@ -36,16 +36,17 @@ def make_arguments(
     names = [setting.name for setting in fields(GRPOConfig)]
     for name in ppo.trl:
         require_known("setting of TRL's GRPOConfig", name, names)
-    passes = ppo.accumulation  # backward passes over one batch
+    # A cycle draws the candidates of one update and learns from them `ppo.epochs` times; a step of
+    # TRL's is one of these times, in `ppo.accumulation` backward passes.
     sequences = ppo.groups * ppo.candidates
     settings: dict[str, Any] = dict(  # noqa: C408 - keywords, because the names are TRL's
         output_dir=str(out),
         seed=seed,
         data_seed=seed,
         use_cpu=cpu,
-        per_device_train_batch_size=sequences // (processes * passes),
+        per_device_train_batch_size=sequences // (processes * ppo.accumulation),
         gradient_accumulation_steps=ppo.accumulation,
-        steps_per_generation=passes,
+        steps_per_generation=ppo.accumulation,
         num_generations=ppo.candidates,
         num_iterations=ppo.epochs,
         max_steps=ppo.updates * ppo.epochs,
@@ -54,7 +55,7 @@ def make_arguments(
         top_p=ppo.top_p,
         top_k=0,  # off
         epsilon=ppo.clip,
-        beta=0.0,  # no reference policy and no entropy bonus: rows without advantage are dropped
+        beta=0.0,  # as an entropy bonus, it would give rows a gradient that have no advantage
         entropy_coef=0.0,
         learning_rate=ppo.learning_rate,
         bf16=ppo.bf16,

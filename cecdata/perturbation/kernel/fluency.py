@@ -92,7 +92,9 @@ def _read_words_ahead(length, model, scratch):
 
 @inlined
 def _read_words_behind(length, model, scratch):
-    """Fill the costs and first words of what stands behind each position, by `arcs`."""
+    """Fill `behind`, the least cost of words from each position to the end, and `word_from`, the
+    first of these words, by `arcs`. `read_words` has set `behind` to `_FAR`.
+    """
     behind, word_from = scratch.behind, scratch.word_from
     behind[length], word_from[length] = 0, _NONE
     for i in range(length - 1, -1, -1):

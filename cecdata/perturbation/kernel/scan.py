@@ -137,10 +137,13 @@ def count_bits(typing_context, word):
 
 @inlined
 def find_heads(length, spans, scratch):
-    """Write the positions where a span may begin into `scratch.maybe`, their heads into `begun`."""
+    """Write the positions where a span may begin into `scratch.maybe`, and into `begun` for each:
+    the row of `heads` in the upper half, then the bits of its operators, and in the lowest bit
+    whether a longer span may follow. The bits are 0 where the bitmap was wrong.
+    """
     slots, maybe, count = scratch.slots, scratch.maybe, np.uint64(0)
     for i in range(np.uint64(max(length - 1, 0))):
-        maybe[count] = i
+        maybe[count] = i  # always written, but kept only if the bit is set
         # a bitmap of 64 KiB answers most questions without leaving the cache
         count += _read_bit(spans.starts, np.uint64(_spread_head(slots, i)) >> _TAG)
     for c in range(count):

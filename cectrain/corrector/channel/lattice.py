@@ -228,7 +228,10 @@ def _add_one_error(clause, begin, place, node, floor, used):
 
 @called
 def _add_two_errors(clause, begin, place, node, price, floor, used):
-    """Add the words with another error after the first; only likely right characters are tried."""
+    """Add the words with another error, at `place` or later, after one with this price.
+
+    Of the right characters of a place, which are sorted by likelihood, the first are tried.
+    """
     points, lm, channel = clause.points, clause.lm, clause.channel
     weight, cost = np.float32(clause.settings.channel), np.float32(clause.settings.error)
     while place < len(points) and place < begin + MOST_WORD:
@@ -291,16 +294,17 @@ def _add_spans(clause, begin, floor, used):
 
 @called
 def _add_completions(clause, begin, floor, used):
-    """Add the words of which one character stands wrong, whatever the channel says of it.
+    """Add the words of which one character stands wrong, by an error that the channel lacks.
 
-    In a word of two characters the wrong one must sound nearly like the right one.
+    All such errors have one price. In a word of two characters the wrong one must sound nearly like
+    the right one.
     """
     points, channel, settings = clause.points, clause.channel, clause.settings
     price = np.float32(settings.channel * COMPLETED - settings.error)
     for last in range(begin + 2, min(len(points), begin + 4) + 1):
         for place in range(begin, last):
             observed = points[place]
-            points[place] = HOLE
+            points[place] = HOLE  # for the key only: a copy would cost more
             key = make_span_key(points, begin, last)
             points[place] = observed
             row = find_row(channel.form_keys, channel.form_rows, channel.form_shift, key)
@@ -313,7 +317,7 @@ def _add_completions(clause, begin, floor, used):
                     last == begin + 2 and not _sounds_near(channel, observed, right)
                 ):
                     continue
-                if _log_prob_of_error(observed, right, channel)[0] > LOW:
+                if _log_prob_of_error(observed, right, channel)[0] > LOW:  # `_add_one_error` has it
                     continue
                 guarded = price - clause.work.guard[place]
                 used = _add_if_likely(clause, begin, last, word, guarded, floor, used)

@@ -268,14 +268,16 @@ def _list_spans(
 def _index_forms(
     model: Ngrams, points: Ints, size: Ints
 ) -> tuple[Longs, Ints, NDArray[np.int64], Ints]:
-    """Return the likely words by what they are without one character, as `ChannelArrays` has it.
+    """Return slots, rows, bounds and words of the hash table from forms to words.
 
-    A numeral, a party or a position is never completed: no context tells which is right.
+    A form is a word without one of its characters. Words are the likely ones of two characters, and
+    all of three and four. A numeral, a party or a position is never completed: no context tells
+    which is right.
     """
     uncertain = NUMERALS | PARTIES | {*"".join(POSITIONS)}
-    is_frequent = (model.word_log_prob >= LEAST_LIKELY) | (size > 2)
-    likely = np.flatnonzero(is_frequent & (size <= LONGEST_COMPLETED)).astype(np.int32)
-    keys, words = list_forms(points, size, likely, uncertain, hole=True)
+    is_chosen = (model.word_log_prob >= LEAST_LIKELY) | (size > 2)
+    chosen = np.flatnonzero(is_chosen & (size <= LONGEST_COMPLETED)).astype(np.int32)
+    keys, words = list_forms(points, size, chosen, uncertain, hole=True)
     slots, rows, bounds, order = _index_spans(keys)
     return slots, rows, bounds, words[order]
 
