@@ -22,7 +22,15 @@ import numpy as np
 
 from cecdata.common.errors import InputError
 from cecdata.common.progress import stop_if_given_up
-from cecdata.lm.language_model import Change, Doubles, Kind, LanguageModel, apply_change, encodable
+from cecdata.lm.language_model import (
+    Change,
+    Doubles,
+    Kind,
+    LanguageModel,
+    apply_change,
+    count_common_ends,
+    encodable,
+)
 from cecdata.models.hub import identify_checkpoint
 from cecdata.models.loading import load_causal, name_cache
 from cecdata.models.vocabulary import HAN, decode_tokens, writes_chinese
@@ -260,11 +268,7 @@ class CausalScorer(LanguageModel):
         """Return where the tokens differ, with those behind within reach; None for equal ones."""
         if ids == other:
             return None
-        shortest, start, tail = min(len(ids), len(other)), 0, 0
-        while start < shortest and ids[start] == other[start]:
-            start += 1
-        while tail < shortest - start and ids[-1 - tail] == other[-1 - tail]:
-            tail += 1
+        start, tail = count_common_ends(ids, other)
         beyond = tail - min(tail, self._reach)
         return _Suffix(start, ids[start : len(ids) - beyond], other[start : len(other) - beyond])
 

@@ -106,6 +106,16 @@ def find_kind(name: str) -> Kind:
     )
 
 
+def count_common_ends(first: Sequence[int], second: Sequence[int]) -> tuple[int, int]:
+    """Return how many numbers are equal at the beginning of both, and of the others at the end."""
+    shortest, start, tail = min(len(first), len(second)), 0, 0
+    while start < shortest and first[start] == second[start]:
+        start += 1
+    while tail < shortest - start and first[-1 - tail] == second[-1 - tail]:
+        tail += 1
+    return start, tail
+
+
 def encodable(text: str) -> str:
     """Return the text with U+FFFD in place of lone surrogates, which UTF-8 cannot encode."""
     return _LONE.sub("\ufffd", text)

@@ -74,7 +74,7 @@ def test_a_damaged_file_is_refused(tmp_path):
     """It says that the package is to be installed again."""
     path = tmp_path / "my.vectors"
     path.write_bytes(SHIPPED.read_bytes()[:-50])
-    with pytest.raises(InputError, match="Install the package again"):
+    with pytest.raises(InputError, match="Reinstall the package"):
         load_vectors(path)
 
 
