@@ -20,7 +20,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, cached_property
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import FunctionType, ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
@@ -148,12 +148,17 @@ class Interpreted:
 def _interpret(kernel: Any) -> Callable[..., Any]:
     """Return the Python function of a kernel, which calls other kernels as such functions."""
     function = kernel.py_func
-    names = {
-        name: _interpret(value) if hasattr(value, "py_func") else value
-        for name, value in function.__globals__.items()
-        if name in function.__code__.co_names
-    }
-    return FunctionType(function.__code__, {**function.__globals__, **names})
+    used, known = function.__code__.co_names, function.__globals__
+    names = {name: _interpret_name(known[name], used) for name in used if name in known}
+    return FunctionType(function.__code__, {**known, **names})
+
+
+def _interpret_name(value: Any, used: Sequence[str]) -> object:
+    """Return what a name of a kernel stands for; of a module, what the kernel may use."""
+    if isinstance(value, ModuleType):
+        parts = {name: getattr(value, name) for name in used if hasattr(value, name)}
+        return SimpleNamespace(**{name: _interpret_name(part, ()) for name, part in parts.items()})
+    return _interpret(value) if hasattr(value, "py_func") else value
 
 
 @cache
